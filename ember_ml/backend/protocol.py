@@ -16,8 +16,8 @@ a category of operations  its operations are looked up in the package itself; th
 ========================  ============================================================================================
 
 A module must define every member of its protocol (``Core``, ``Random``, ``Transform``); if it does not, an error names
-the missing members. Each member of ``CoreOptions``, ``TransformOptions``, ``Control`` and ``Optim`` is optional; its
-docstring says what happens without it.
+the missing members. Each member of ``CoreOptions``, ``TransformOptions``, ``Control``, ``ControlOptions`` and ``Optim``
+is optional; its docstring says what happens without it.
 
 In the protocols, tensors and dtypes are those of the engine, and a device is a result of ``find_device``, or ``None``
 for the default device.
@@ -306,6 +306,9 @@ class TransformOptions(Protocol):
         ``f`` was traced. Each is held twice: by the sequence that the caller calls with, and by a model.
         """
 
+    def key_tensor(self, key: Sequence[int], /) -> Any:
+        """Both 32-bit halves of a random key, as ``compiled_flat`` takes them fastest. Absent: they are converted."""
+
     def compiled(self, f: Any, /) -> Callable[..., Any]:
         """``f`` compiled by a tracer of Python code, which supports models. Absent: ``compiled_flat`` is used.
 
@@ -354,6 +357,13 @@ class Control(Protocol):
 
     def vectorized(self, f: Callable[..., Any], /) -> Callable[..., Any]:
         """``f`` for all slices of a tree along the first axis at once. Absent: a loop over the slices."""
+
+
+class ControlOptions(Protocol):
+    """Members of ``control`` that even an engine with ``is_traced`` may lack."""
+
+    def steps(self, step: Callable[..., Any], carry: Any, xs: tuple[Tensor, ...], reverse: bool, /) -> Any:
+        """Last carry and stacked outputs of ``step`` over the first axis of ``xs``, traced once. Absent: unrolled."""
 
 
 class Optim(Protocol):
@@ -420,5 +430,6 @@ if TYPE_CHECKING:
     _transform = _jax_transform
     _control: Control = _torch_control
     _control = _jax_control
+    _control_options: ControlOptions = _jax_control
     _optim: Optim = _numpy_optim
     _optim = _torch_optim

@@ -201,6 +201,30 @@ def scan(
     return carry, _stack(backend, ys, _first(backend, (carry, xs)))
 
 
+def _run_steps(
+    step: Callable[..., tuple[Any, Any]], carry: Any, xs: tuple[Any, ...], axis: int = 0, reverse: bool = False
+) -> tuple[Any, Any]:
+    """Final carry and stacked outputs of ``step`` along an axis: ``scan`` for definitions, without checks.
+
+    In compiled code, an engine whose loops have gradients traces ``step`` once. Otherwise, steps are unrolled.
+
+    Args:
+        step: function of the carry and a slice of each of ``xs`` to the next carry, of the same dtypes and shapes, and
+            a tensor or ``None``.
+    """
+    backend = _backends.current()
+    if _is_traced(backend) and hasattr(backend.control, "steps"):
+        rows = tuple(manipulation.moveaxis(x, axis, 0) for x in xs)
+        carry, ys = backend.control.steps(step, carry, rows, reverse)
+        return carry, ys if ys is None else manipulation.moveaxis(ys, 0, axis)
+    slices: list[Any] = list(zip(*(manipulation.unstack(x, axis=axis) for x in xs), strict=True))
+    found: list[Any] = []
+    for row in reversed(slices) if reverse else slices:
+        carry, y = step(carry, *row)
+        found.append(y)
+    return carry, None if found[0] is None else manipulation.stack(found[::-1] if reverse else found, axis=axis)
+
+
 def _pair(result: Any) -> Any:
     """The pair that a scanned function returned, checked."""
     if not isinstance(result, (list, tuple)) or len(result) != 2:

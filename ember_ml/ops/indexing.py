@@ -24,6 +24,7 @@ from ember_ml.dtypes import (
 )
 from ember_ml.ops import _forms, comparison, control, creation, device, dtypes, manipulation, math, stats
 from ember_ml.shapes.axes import axis_of as _axis
+from ember_ml.shapes.indexing import top_k_axis as _top_k_axis
 from ember_ml.types import Axis, DTypeLike, Indices, Mask, Shape, Tensor, TensorLike
 
 
@@ -596,9 +597,7 @@ def top_k(x: TensorLike, k: int, axis: int = -1, largest: bool = True, sorted: b
     ([9.0, 3.0], [1, 2])
     """
     shape = _shape(x)
-    axis = _axis(axis, len(shape))
-    if not 0 <= k <= shape[axis]:
-        raise ValueError(f"k must be from 0 to {shape[axis]}, the length of axis {axis}, got {k}")
+    axis = _top_k_axis(shape, k, axis)
     first = (_builtins.slice(None),) * axis + (_builtins.slice(0, k),)
     places = _of(argsort(x, axis=axis, descending=largest))[first]
     return take_along_axis(x, places, axis=axis), places

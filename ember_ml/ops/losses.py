@@ -15,6 +15,7 @@ from ember_ml.dtypes import floating
 from ember_ml.ops import (
     activations,
     comparison,
+    control,
     creation,
     device,
     dtypes,
@@ -534,14 +535,16 @@ def _path_losses(y_true: Any, y_pred: Any, target_length: Any, output_length: An
     # The blank between two different labels may be skipped.
     jumps = comparison.logical_and(states[:, 2:] != blank, states[:, 2:] != states[:, :-2])
     paths: Any = comparison.where(_count(count, y_true) == 0, creation.zeros_like(logs[:, 0]), _NEVER)
-    for time in range(times):
-        step = manipulation.pad(paths[:, :-1], ((0, 0), (1, 0)), constant_values=_NEVER)
+
+    def step(paths: Any, here: Any, is_going: Any) -> tuple[Any, None]:
+        after = manipulation.pad(paths[:, :-1], ((0, 0), (1, 0)), constant_values=_NEVER)
         jump: Any = comparison.where(jumps, paths[:, :-2], _NEVER)
         jump = manipulation.pad(jump, ((0, 0), (count - jump.shape[1], 0)), constant_values=_NEVER)
-        ways: Any = math.logsumexp(manipulation.stack([paths, step, jump]), axis=0)
-        going = manipulation.expand_dims(output_length > time, axis=1)
-        paths = comparison.where(going, math.maximum(ways + logs[:, time], _NEVER), paths)
-    return _ending(paths, target_length)
+        ways: Any = math.logsumexp(manipulation.stack([paths, after, jump]), axis=0)
+        return comparison.where(is_going[:, None], math.maximum(ways + here, _NEVER), paths), None
+
+    going = manipulation.expand_dims(output_length, axis=1) > _count(times, y_true)
+    return _ending(control._run_steps(step, paths, (logs, going), axis=1)[0], target_length)
 
 
 def _count(n: int, x: Any) -> Any:

@@ -736,39 +736,44 @@ def _lstm(
     axis = _check_recurrent(4, x, weight_ih, weight_hh, (bias_ih, bias_hh), (h, c), axis)
     # Both biases are added once for all steps.
     bias = bias_ih if bias_hh is None else bias_hh if bias_ih is None else math.add(bias_ih, bias_hh)
-    steps = _steps(x, weight_ih, bias, axis, reverse)
-    zero = creation.zeros_like(steps[0][..., : weight_hh.shape[0]])
-    h, c = (zero if one is None else one for one in (h, c))
-    outputs = []
-    for step in steps:
-        i, f, g, o = manipulation.split(math.add(step, linearalg.matmul(h, weight_hh)), 4, axis=-1)
+    parts = linear(x, weight_ih, bias)
+    states = _initial(x, weight_hh, axis, h, c)
+
+    def step(state: tuple[Any, Any], part: Any) -> tuple[Any, Any]:
+        h, c = state
+        i, f, g, o = manipulation.split(math.add(part, linearalg.matmul(h, weight_hh)), 4, axis=-1)
         c = math.add(math.multiply(activations.sigmoid(f), c), math.multiply(activations.sigmoid(i), math.tanh(g)))
         h = math.multiply(activations.sigmoid(o), math.tanh(c))
-        outputs.append(h)
-    return manipulation.stack(outputs[::-1] if reverse else outputs, axis=axis), h, c
+        return (h, c), h
+
+    (h, c), outputs = control._run_steps(step, states, (parts,), axis, reverse)
+    return outputs, h, c
 
 
 def _gru(
     x: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any, bias_hh: Any, h: Any, *, axis: int, reverse: bool
 ) -> tuple[Tensor, Tensor]:
     axis = _check_recurrent(3, x, weight_ih, weight_hh, (bias_ih, bias_hh), (h,), axis)
-    steps = _steps(x, weight_ih, bias_ih, axis, reverse)
-    h = creation.zeros_like(steps[0][..., : weight_hh.shape[0]]) if h is None else h
-    outputs = []
-    for step in steps:
-        recurrent = linear(h, weight_hh, bias_hh)
-        r_x, z_x, n_x = manipulation.split(step, 3, axis=-1)
-        r_h, z_h, n_h = manipulation.split(recurrent, 3, axis=-1)
+    parts = linear(x, weight_ih, bias_ih)
+    states = _initial(x, weight_hh, axis, h)
+
+    def step(state: tuple[Any], part: Any) -> tuple[Any, Any]:
+        (h,) = state
+        r_x, z_x, n_x = manipulation.split(part, 3, axis=-1)
+        r_h, z_h, n_h = manipulation.split(linear(h, weight_hh, bias_hh), 3, axis=-1)
         n = math.tanh(math.add(n_x, math.multiply(activations.sigmoid(math.add(r_x, r_h)), n_h)))
         h = math.add(n, math.multiply(activations.sigmoid(math.add(z_x, z_h)), math.subtract(h, n)))
-        outputs.append(h)
-    return manipulation.stack(outputs[::-1] if reverse else outputs, axis=axis), h
+        return (h,), h
+
+    (h,), outputs = control._run_steps(step, states, (parts,), axis, reverse)
+    return outputs, h
 
 
-def _steps(x: Any, weight: Any, bias: Any, axis: int, reverse: bool) -> list[Any]:
-    """The part of each step that depends only on the input, in the order of the steps; computed for all at once."""
-    steps = list(manipulation.unstack(linear(x, weight, bias), axis=axis))
-    return steps[::-1] if reverse else steps
+def _initial(x: Any, weight_hh: Any, axis: int, *states: Any) -> tuple[Any, ...]:
+    """Initial states of a recurrent layer, which are zero by default."""
+    shape = (x.shape[1 - axis], weight_hh.shape[0])
+    zero = creation.zeros(shape, dtype=x.dtype, device=device.get_device(x))
+    return tuple(zero if one is None else one for one in states)
 
 
 def _normalize(x: Any, *, axis: Axis, order: float, epsilon: float) -> Tensor:

@@ -255,7 +255,7 @@ class Optimizer:
                 self._counters[counter] = value
             elif dot:
                 self._states.setdefault(path, {})[name] = value
-                if STEP in values and f"{path}.{STEP}" not in values:
+                if self._counter_ids and STEP in values and f"{path}.{STEP}" not in values:
                     self._counter_ids.pop(path, None)
             elif key == STEP:
                 self._step = value

@@ -22,6 +22,14 @@ def check_square(x: Any) -> None:
         raise ValueError(f"x must be square in its last two axes, got shape {list(x.shape)}")
 
 
+def check_right_side(matrix: Any, right: Any) -> None:
+    """Raise an error unless ``right``, a vector or matrices, has the rows of a square matrix."""
+    if not right.ndim or right.shape[-2 if right.ndim > 1 else 0] != matrix.shape[-1]:
+        raise ValueError(
+            f"the shapes of the matrix and the right side must fit, got {list(matrix.shape)} and {list(right.shape)}"
+        )
+
+
 def uses_matmul(x: Any, y: Any, p: float) -> bool:
     """Whether the distances between the points of ``x`` and ``y`` are computed with a matrix product."""
     rows = (x.shape[0], y.shape[0]) if len(x.shape) == len(y.shape) == 2 else (0, 0)

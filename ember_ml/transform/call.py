@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from ember_ml import dispatch
 from ember_ml import tree as _tree
+from ember_ml.backend import Backend
 from ember_ml.dispatch import is_tensor
 from ember_ml.dispatch.tensor_types import NUMBERS as _NUMBERS
 from ember_ml.dtypes import KINDS, describe, with_article, written
@@ -65,6 +66,7 @@ class Call:
         has_aux: whether the function returns a pair of value and auxiliary tree.
         strict: whether a chosen leaf that is not a floating tensor is an error.
         everything: whether to trace all tensors of the chosen arguments, not only floating ones.
+        home: engine of the tensors, if it is known. The models that the function captures are then arguments too.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Call:
         has_aux: bool = False,
         strict: bool = True,
         everything: bool = False,
+        home: Backend | None = None,
     ) -> None:
         self.name = name
         self.f = f
@@ -96,10 +99,10 @@ class Call:
         self.assigned: list[tuple[Any, dict[str, Any]]] = []
         # Position in the random stream at which the first run began.
         self.draws: tuple[Any, int] | None = None
-        self.home = find_backend(name, [args[i] for i in chosen], (args, kwargs))
+        self.home = home or find_backend(name, [args[i] for i in chosen], (args, kwargs))
         self.engine = engine_of(self.home, name)
         self.states = states((args, kwargs))
-        if (name in _REPEATED and not is_compiled()) or getattr(self.engine, "EXPIRES", False):
+        if home is None and ((name in _REPEATED and not is_compiled()) or getattr(self.engine, "EXPIRES", False)):
             self.states += captures_of(f, (args, kwargs), self.home)[0]
         for i in chosen:
             for leaf in _tree.leaves(args[i]):

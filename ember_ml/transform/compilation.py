@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from ember_ml import dispatch
@@ -18,7 +19,7 @@ from ember_ml.ops import random
 from ember_ml.random import threefry
 from ember_ml.transform import parts
 from ember_ml.transform.cache_key import Attributes, attributes, cache_key, changed
-from ember_ml.transform.call import STATIC, Call, F, is_compiled, is_mark, named
+from ember_ml.transform.call import STATIC, Call, F, is_compiled, is_mark, named, unpacking
 from ember_ml.transform.captures import Name, captures_of, is_number, with_captures
 from ember_ml.transform.leaves import as_tensor, engine_of, find_backend, is_writing, states
 
@@ -76,13 +77,14 @@ def _program(f: Callable[..., Any], engine: Any, home: Backend) -> Callable[...,
     """``f``, of a random key, arguments and keyword arguments, compiled if the engine has a compiler."""
     if hasattr(engine, "compiled"):
         return _Traced(f, engine, home)
+    if hasattr(engine, "compiled_flat"):
+        return _Program(f, engine, home)
 
     def seeded(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        with random.stream(key):
+        with random.stream(_key_tensor(key, home)):
             return f(*args, **kwargs)
 
-    run = _Program(seeded, engine) if hasattr(engine, "compiled_flat") else seeded
-    return lambda key, args, kwargs: run(_key_tensor(key, home), args, kwargs)
+    return seeded
 
 
 def _key_tensor(key: Sequence[int], home: Backend) -> Any:
@@ -289,23 +291,21 @@ def _plain_error(call: tuple[Any, ...]) -> Exception | None:
 class _Program:
     """Compiled function of an engine that traces functions of tensors, with one program per cache key."""
 
-    def __init__(self, f: Callable[..., Any], engine: Any) -> None:
-        self.f = f
-        self.engine = engine
+    def __init__(self, f: Callable[..., Any], engine: Any, home: Backend) -> None:
+        self.f, self.engine, self.home = unpacking(f), engine, home
+        self.key_tensor = getattr(engine, "key_tensor", partial(_key_tensor, home=home))
         self.entries: dict[Hashable, _Entry] = {}
         self.has_warned = False
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, key: Sequence[int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with _one_at_a_time:
-            return self._run(args)
+            return self._run(self.key_tensor(key), (args, kwargs))
 
-    def _run(self, args: tuple[Any, ...]) -> Any:
-        # The first argument is the random key, a tensor of the engine.
-        models, cells, names = captures_of(self.f, args, find_backend("compile", args[:1], ()))
+    def _run(self, random_key: Any, args: tuple[Any, ...]) -> Any:
+        models, cells, names = captures_of(self.f, args, self.home)
         args = (models, [cell.cell_contents for cell in cells]), *args
-        call = Call(
-            "compile", with_captures(self.f, cells), args, {}, tuple(range(len(args))), strict=False, everything=True
-        )
+        f, chosen = with_captures(self.f, cells), tuple(range(len(args)))
+        call = Call("compile", f, args, {}, chosen, strict=False, everything=True, home=self.home)
         places = zip(_tree.leaves(args), call.places, strict=True)
         numbers = [leaf for leaf, place in places if place is STATIC and is_tensor(leaf)]
         key = cache_key(args, [*names, *numbers])
@@ -313,6 +313,7 @@ class _Program:
         if entry is None:
             self._make_room()
             entry = self.entries[key] = _Entry(call.without_tensors(), self.engine)
+        call.tensors.insert(0, random_key)
         return entry(call.tensors)
 
     def _make_room(self) -> None:
@@ -345,13 +346,14 @@ class _Entry:
         self.before: Attributes = []
         self.changes: Attributes = []
 
-    def traced(self, *tensors: Any) -> tuple[Any, ...]:
+    def traced(self, key: Any, *tensors: Any) -> tuple[Any, ...]:
         if self.is_traced:
             # Engines may trace a function twice in one call.
             for part, values in self.before:
                 part.__dict__.update(values)
         self.before = attributes(self.call.states)
-        found = self.call.joined(*tensors)
+        with random.stream(key):
+            found = self.call.joined(*tensors)
         self.changes = changed(self.before, attributes(self.call.states))
         self.is_traced = True
         return found
@@ -360,7 +362,8 @@ class _Entry:
         """Places of the input tensors in whose stead the function, which was traced, assigned others to their model."""
         new = {id(state): assigned for state, assigned in self.call.assigned}
         found: list[int] = []
-        count = 0
+        # The first input is the random key.
+        count = 1
         for place in self.call.places:
             if is_mark(place):
                 count += 1

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ember_ml.backend.jax.core import jitted, static
+from ember_ml.backend.jax.core import jitted, static_lists
 from ember_ml.backend.jax.math import in_single
 from ember_ml.shapes.axes import axes_of
 
@@ -19,12 +19,6 @@ relu6 = jitted(lambda x: _clamp(x, 0, 6))
 
 def _clamp(x: Array, low: Any, high: Any) -> Array:
     return jnp.where(x <= low, low, jnp.where(x >= high, high, x))
-
-
-@static("approximate")
-@in_single
-def gelu(x: Array, /, approximate: bool = False) -> Array:
-    return jax.nn.gelu(x, approximate=approximate)
 
 
 silu = jitted(in_single(jax.nn.silu))
@@ -52,14 +46,16 @@ def hard_tanh(x: Array, /, min_val: float = -1.0, max_val: float = 1.0) -> Array
 _hard_tanh = jitted(_clamp)
 
 
+@static_lists("axis")
+@in_single
 def softmax(x: Array, /, axis: Any = -1) -> Array:
-    return _softmax(x, axis=axes_of(axis, x.ndim))
+    return jax.nn.softmax(x, axes_of(axis, x.ndim))
 
 
+@static_lists("axis")
+@in_single
 def log_softmax(x: Array, /, axis: Any = -1) -> Array:
-    return _log_softmax(x, axis=axes_of(axis, x.ndim))
+    return jax.nn.log_softmax(x, axes_of(axis, x.ndim))
 
 
-_softmax = jitted(in_single(jax.nn.softmax), "axis")
-_log_softmax = jitted(in_single(jax.nn.log_softmax), "axis")
 log_sigmoid = jitted(in_single(jax.nn.log_sigmoid))

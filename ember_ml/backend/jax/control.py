@@ -13,6 +13,7 @@ from ember_ml import tree as _tree
 from ember_ml.backend.jax.core import TENSORS as _TENSORS
 from ember_ml.backend.jax.core import convert as _convert
 from ember_ml.backend.jax.core import is_compiling as is_traced
+from ember_ml.backend.jax.transform import vectorized as _vectorized
 
 
 def branch(pred: Array, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
@@ -27,16 +28,14 @@ def loop(test: Callable[..., Any], step: Callable[..., Any], state: tuple[Array,
     )
 
 
+def steps(step: Callable[..., Any], carry: Any, xs: tuple[Array, ...], reverse: bool) -> Any:
+    """Last carry and stacked outputs of ``step`` over the first axis of ``xs``, in a loop that has gradients."""
+    return lax.scan(lambda carry, row: step(carry, *row), carry, xs, reverse=reverse)
+
+
 def vectorized(f: Callable[..., Any]) -> Callable[..., Any]:
     """``f`` for all slices of a tree along the first axis at once."""
-
-    def run(xs: Any) -> Any:
-        try:
-            return jax.vmap(f)(xs)
-        except jax.errors.JAXTypeError as error:
-            raise NotImplementedError(str(error)) from error
-
-    return run
+    return lambda xs: _vectorized(f, (0,), (xs,))
 
 
 def stop_gradient(x: Array, /) -> Array:

@@ -6,6 +6,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
+from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
@@ -60,22 +63,10 @@ _WIDE = ("int64", "uint64", "float64", "complex128")
 DTYPES = {name: dtype for name, dtype in HOST_DTYPES.items() if HAS_X64 or name not in _WIDE}
 
 # Operations that JAX computes with a Python number as the second operand: it adapts to the array, as with us.
-RAW_NUMBERS = frozenset(
-    {
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "maximum",
-        "minimum",
-        "equal",
-        "not_equal",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-    }
-)
+RAW_NUMBERS = frozenset((
+    "add", "subtract", "multiply", "divide", "maximum", "minimum",
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+))  # fmt: skip
 
 
 def jitted(function: Callable[..., Any], *static: str) -> Callable[..., Any]:
@@ -83,12 +74,57 @@ def jitted(function: Callable[..., Any], *static: str) -> Callable[..., Any]:
 
     JAX calls such a program faster than it calls its own functions.
     """
-    return jax.jit(function, static_argnames=static or None)
+    parameters = signature(function).parameters if static else {}
+    unnamed = [p.name for p in parameters.values() if p.kind == p.POSITIONAL_ONLY and p.name in static]
+    places = [i for i, name in enumerate(parameters) if name in unnamed]
+    return jax.jit(function, static_argnums=places or None, static_argnames=None if places else static or None)
 
 
 def static(*names: str) -> Callable[[F], F]:
     """Decorator form of ``jitted``."""
     return lambda function: jitted(function, *names)  # type: ignore[return-value]
+
+
+def static_lists(*names: str) -> Callable[[F], F]:
+    """``static`` for options that may be lists, or tuples of other integers than Python's."""
+    return lambda function: wraps(function)(_freezing(function, jitted(function, *names)))  # type: ignore[return-value]
+
+
+def _freezing(
+    plain: Callable[..., Any], compiled: Callable[..., Any], places: Sequence[int] = (), names: Sequence[str] = ()
+) -> Callable[..., Any]:
+    """``compiled`` of arguments without lists, or ``plain`` if an option there is of a type that means several things.
+
+    ``plain`` also says what must be an integer, as programs must not depend on floats in tuples: (2.0,) equals (2,).
+    """
+
+    def run(*args: Any, **options: Any) -> Any:
+        try:
+            fixed, named = [_frozen(arg) for arg in args], {name: _frozen(options[name]) for name in options}
+        except TypeError:
+            return plain(*args, **options)
+        if all(type(fixed[i]) in _STATIC for i in places) and all(type(named[name]) in _STATIC for name in names):
+            return compiled(*fixed, **named)
+        return plain(*args, **options)
+
+    return run
+
+
+def _frozen(option: Any) -> Any:
+    """``option``, or a tuple of Python integers, strings and such tuples for a list or tuple of integers."""
+    if not isinstance(option, (list, tuple, range)):
+        return option
+    return tuple([_frozen(one) if isinstance(one, (int, str, list, tuple)) else index(one) for one in option])
+
+
+# Types of options that are equal only to what means the same.
+_STATIC = frozenset((type(None), bool, int, float, complex, str, tuple))
+
+
+def precision(x: Array) -> Any:
+    """Full precision for products of float32, which JAX rounds to TF32 or bfloat16 on accelerators by default."""
+    is_single = x.dtype in (np.float32, np.complex64)
+    return lax.Precision.HIGHEST if is_single and jax.config.jax_default_matmul_precision is None else None
 
 
 def _narrow_implementation(operation: Operation) -> Callable[..., Any] | None:
@@ -135,24 +171,14 @@ def define(operation: Operation, definition: Callable[..., Any]) -> Callable[...
     ):
         return definition
     places = [i for i, p in enumerate(parameters) if p.role not in TENSOR_ROLES and not p.keyword]
-    names = [p.name for p in parameters if p.role not in TENSOR_ROLES and p.keyword]
+    names = [p.name for p in parameters if p.role not in TENSOR_ROLES and p.keyword and p.name not in _VARIED]
     compiled = jax.jit(definition, static_argnums=places, static_argnames=names)
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        if all(_is_static(args[i]) for i in places) and all(_is_static(kwargs[name]) for name in names):
-            return compiled(*args, **kwargs)
-        return definition(*args, **kwargs)
-
-    return run
+    return _freezing(definition, compiled, places, names)
 
 
+# Options that programs take as numbers, because they change with every step of decoding.
+_VARIED = ("offset",)
 _UNCOMPILED = ("control", "creation", "device", "dtypes", "indexing", "io", "linearalg", "random")
-_STATIC = (type(None), bool, int, float, complex, str)
-
-
-def _is_static(value: Any) -> bool:
-    """Whether a program can be compiled for an option: it is hashable, and equal only to what means the same."""
-    return type(value) in _STATIC or (type(value) is tuple and all(type(item) in _STATIC for item in value))
 
 
 def convert(value: Any, dtype: np.dtype[Any] | None, device: jax.Device | None) -> Array:

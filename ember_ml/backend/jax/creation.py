@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from math import prod
 from operator import index
 from typing import Any
@@ -17,16 +17,7 @@ from jax.sharding import SingleDeviceSharding
 from ember_ml.backend.jax.core import TENSORS, cast, convert, device_like, from_host, jitted, named, static
 from ember_ml.backend.jax.device import to_device
 from ember_ml.backend.numpy import creation as host
-from ember_ml.backend.numpy.creation import (
-    _backend_of,
-    _check_copy,
-    _check_exporter,
-    _check_matrix,
-    _columns,
-    _host_values,
-    _numbers,
-)
-from ember_ml.backend.numpy.creation import _float as _host_float
+from ember_ml.backend.numpy.core import check_cast
 from ember_ml.backend.numpy.sequences import NUMBERS, assembled, check_number, held
 from ember_ml.dispatch import as_list
 from ember_ml.dtypes import as_dtype
@@ -40,24 +31,24 @@ def asarray(
     if isinstance(obj, TENSORS):
         return _adapted(obj, dtype, device, copy)
     obj = as_list(obj)
-    if _backend_of(obj) is not None or copy is not None:
+    if host._backend_of(obj) is not None or copy is not None:
         shared = None if copy else _shared(obj)
-        _check_copy(copy, shared is not None)
+        host._check_copy(copy, shared is not None)
         if shared is not None:
             return _adapted(shared, dtype, device, copy)
     check_number(obj, None if dtype is None else as_dtype(dtype))
     if held(obj)[0]:
         return assembled(obj, dtype, named, lambda leaf, native: asarray(leaf, dtype=native, device=device), jnp.stack)
-    return convert(_host_values(obj), dtype, device)
+    return convert(host._host_values(obj), dtype, device)
 
 
 def _adapted(x: Array, dtype: _DType | None, device: jax.Device | None, copied: bool | None) -> Array:
     """``x`` in a dtype and on a device."""
-    if dtype is not None and x.dtype.kind == "c" and dtype.kind not in "cb":
-        raise TypeError(f"dtype must be complex for {x.dtype} values, got {dtype}; take the real part first")
+    if dtype is not None:
+        check_cast(x.dtype, dtype)
     found = x if dtype is None or x.dtype == dtype else cast(x, dtype)
     found = found if device is None else to_device(found, device)
-    _check_copy(copied, found is x)
+    host._check_copy(copied, found is x)
     return copy(x) if copied and found is x else found
 
 
@@ -74,7 +65,7 @@ def _shared(obj: Any) -> Array | None:
 
 
 def from_dlpack(x: object, /, *, device: jax.Device | None = None, copy: bool | None = None) -> Array:
-    _check_exporter(x)
+    host._check_exporter(x)
     shared = None if copy or isinstance(x, TENSORS) else _shared(x)
     return asarray(x if shared is None else shared, device=device, copy=copy)
 
@@ -84,7 +75,7 @@ def to_numpy(x: Array, /) -> np.ndarray[Any, Any]:
 
 
 def _float() -> _DType:
-    return named(_host_float().name)
+    return named(host._float().name)
 
 
 def _lengths(shape: Any) -> tuple[int, ...]:
@@ -145,8 +136,7 @@ def full(shape: Any, fill_value: Any, *, dtype: _DType | None = None, device: ja
     return _full(value, _lengths(shape), device=device)
 
 
-def empty(shape: Any, *, dtype: _DType | None = None, device: jax.Device | None = None) -> Array:
-    return zeros(shape, dtype=dtype, device=device)
+empty = zeros
 
 
 def zeros_like(x: Array, /, *, dtype: _DType | None = None, device: jax.Device | None = None) -> Array:
@@ -161,8 +151,7 @@ def full_like(x: Array, /, fill_value: Any, *, dtype: _DType | None = None, devi
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or device_like(x))
 
 
-def empty_like(x: Array, /, *, dtype: _DType | None = None, device: jax.Device | None = None) -> Array:
-    return zeros_like(x, dtype=dtype, device=device)
+empty_like = zeros_like
 
 
 def eye(
@@ -187,7 +176,7 @@ def arange(
     dtype: _DType | None = None,
     device: jax.Device | None = None,
 ) -> Array:
-    start, stop, step = _numbers(*((0, start) if stop is None else (start, stop)), step)
+    start, stop, step = host._numbers(*((0, start) if stop is None else (start, stop)), step)
     numbers = (start, stop, step)
     if step and all(isinstance(one, int) and abs(one) < 1 << 62 for one in numbers):
         count = len(range(int(start), int(stop), int(step)))
@@ -195,66 +184,34 @@ def arange(
     return from_host(host.arange(start, stop, step, dtype=dtype), device)
 
 
-def linspace(
-    start: complex,
-    stop: complex,
-    /,
-    num: int = 50,
-    *,
-    dtype: _DType | None = None,
-    device: jax.Device | None = None,
-    endpoint: bool = True,
-) -> Array:
-    return from_host(host.linspace(start, stop, num, dtype=dtype, endpoint=endpoint), device)
+def _on_host(make: Callable[..., np.ndarray[Any, Any]]) -> Callable[..., Array]:
+    """``make``, a function of NumPy's backend, whose result is moved to the device."""
+
+    @wraps(make)
+    def run(*args: Any, device: jax.Device | None = None, **options: Any) -> Array:
+        return from_host(make(*args, **options), device)
+
+    return run
 
 
-def logspace(
-    start: complex,
-    stop: complex,
-    /,
-    num: int = 50,
-    *,
-    base: float = 10.0,
-    dtype: _DType | None = None,
-    device: jax.Device | None = None,
-    endpoint: bool = True,
-) -> Array:
-    return from_host(host.logspace(start, stop, num, base=base, dtype=dtype, endpoint=endpoint), device)
+linspace, logspace, geomspace = _on_host(host.linspace), _on_host(host.logspace), _on_host(host.geomspace)
 
 
-def geomspace(
-    start: complex,
-    stop: complex,
-    /,
-    num: int = 50,
-    *,
-    dtype: _DType | None = None,
-    device: jax.Device | None = None,
-    endpoint: bool = True,
-) -> Array:
-    return from_host(host.geomspace(start, stop, num, dtype=dtype, endpoint=endpoint), device)
+def _triangle(run: Callable[..., Array]) -> Callable[..., Array]:
+    def triangle(x: Array, /, *, k: int = 0) -> Array:
+        host._check_matrix(x)
+        return run(x, k)
+
+    return jitted(triangle, "k")
 
 
-@static("k")
-def tril(x: Array, /, *, k: int = 0) -> Array:
-    _check_matrix(x)
-    return jnp.tril(x, k)
-
-
-@static("k")
-def triu(x: Array, /, *, k: int = 0) -> Array:
-    _check_matrix(x)
-    return jnp.triu(x, k)
-
-
-@static("k")
-def diag(x: Array, /, k: int = 0) -> Array:
-    return jnp.diag(x, k)
+tril, triu = _triangle(jnp.tril), _triangle(jnp.triu)
+diag = jitted(lambda x, /, k=0: jnp.diag(x, k), "k")
 
 
 @static("n", "increasing")
 def vander(x: Array, /, n: int | None = None, *, increasing: bool = False) -> Array:
-    shape = (x.size, _columns(x, n))
+    shape = (x.size, host._columns(x, n))
     factors = jnp.broadcast_to(x[:, None], shape).at[:, :1].set(1)
     powers = jnp.cumprod(factors, 1, x.dtype)
     return powers if increasing else powers[:, ::-1]
@@ -263,21 +220,5 @@ def vander(x: Array, /, n: int | None = None, *, increasing: bool = False) -> Ar
 copy = jitted(lambda x, /: jnp.copy(x))
 
 
-def bartlett(n: int, /, *, dtype: _DType | None = None, device: jax.Device | None = None) -> Array:
-    return from_host(host.bartlett(n, dtype=dtype), device)
-
-
-def blackman(n: int, /, *, dtype: _DType | None = None, device: jax.Device | None = None) -> Array:
-    return from_host(host.blackman(n, dtype=dtype), device)
-
-
-def hamming(n: int, /, *, dtype: _DType | None = None, device: jax.Device | None = None) -> Array:
-    return from_host(host.hamming(n, dtype=dtype), device)
-
-
-def hanning(n: int, /, *, dtype: _DType | None = None, device: jax.Device | None = None) -> Array:
-    return from_host(host.hanning(n, dtype=dtype), device)
-
-
-def kaiser(n: int, beta: float, /, *, dtype: _DType | None = None, device: jax.Device | None = None) -> Array:
-    return from_host(host.kaiser(n, beta, dtype=dtype), device)
+bartlett, blackman = _on_host(host.bartlett), _on_host(host.blackman)
+hamming, hanning, kaiser = _on_host(host.hamming), _on_host(host.hanning), _on_host(host.kaiser)

@@ -39,40 +39,25 @@ def _dtype(x: Array) -> Any:
     return jnp.dtype("float64" if default_float().bits == 64 else "float32")
 
 
-def _along(x: Array, n: int | None, axis: int, *, is_half: bool = False) -> tuple[tuple[int], tuple[int]]:
-    """Length and axis of a transform; its argument may be half of a spectrum."""
-    place = axis_of(axis, x.ndim)
-    length: int = x.shape[place]
-    return ((2 * (length - 1) if is_half else length) if n is None else n,), (place,)
+def _along_axis(run: Callable[..., Array], is_half: bool = False) -> Callable[..., Array]:
+    """Transform along one axis of an array, or of half of a spectrum."""
+
+    def transform(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+        place = axis_of(axis, x.ndim)
+        length = 2 * (x.shape[place] - 1) if is_half else x.shape[place]
+        return run(x, (length if n is None else n,), (place,), norm, _dtype(x))
+
+    return transform
 
 
-def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    return _fft(x, *_along(x, n, axis), norm, _dtype(x))
+def _over_axes(run: Callable[..., Array], real: str = "") -> Callable[..., Array]:
+    """Transform over several axes; ``real`` says which side of it is real, as in ``_lengths_and_axes``."""
+
+    def transform(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
+        return run(x, *_lengths_and_axes(x.shape, s, axes, real=real), norm, _dtype(x))
+
+    return transform
 
 
-def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    return _ifft(x, *_along(x, n, axis), norm, _dtype(x))
-
-
-def fftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    return _fft(x, *_lengths_and_axes(x.shape, s, axes), norm, _dtype(x))
-
-
-def ifftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    return _ifft(x, *_lengths_and_axes(x.shape, s, axes), norm, _dtype(x))
-
-
-def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    return _rfft(x, *_along(x, n, axis), norm, _dtype(x))
-
-
-def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    return _irfft(x, *_along(x, n, axis, is_half=True), norm, _dtype(x))
-
-
-def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    return _rfft(x, *_lengths_and_axes(x.shape, s, axes, real="before"), norm, _dtype(x))
-
-
-def irfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    return _irfft(x, *_lengths_and_axes(x.shape, s, axes, real="after"), norm, _dtype(x))
+fft, ifft, rfft, irfft = *map(_along_axis, (_fft, _ifft, _rfft)), _along_axis(_irfft, is_half=True)
+fftn, ifftn, rfftn, irfftn = *map(_over_axes, (_fft, _ifft)), _over_axes(_rfft, "before"), _over_axes(_irfft, "after")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import jax
@@ -21,16 +23,19 @@ from ember_ml.backend.jax.core import (
     jitted,
     named,
     static,
+    static_lists,
 )
 from ember_ml.backend.jax.creation import zeros_like
 from ember_ml.backend.jax.manipulation import broadcast_to, expand_dims, ravel, reshape
-from ember_ml.backend.jax.math import add, hashable_axis
+from ember_ml.backend.jax.math import add
+from ember_ml.backend.jax.stats import reduction
 from ember_ml.backend.numpy import indexing as host
 from ember_ml.backend.numpy.indexing import Part, _limit, parts_of
 from ember_ml.backend.numpy.sequences import held
 from ember_ml.dispatch.checks import is_checked
 from ember_ml.dtypes import default_float
 from ember_ml.shapes.axes import axis_of as _axis
+from ember_ml.shapes.indexing import check_bincount, scattered_shape, segment_count, top_k_axis
 
 
 def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
@@ -50,27 +55,18 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
 _take_along_axis = jitted(lambda x, places, axis: jnp.take_along_axis(x, places, axis, mode="clip"), "axis")
 
 
-def scatter_add(x: Array, indices: Array, updates: Array, /, *, axis: int = 0) -> Array:
-    return _scatter(x, indices, updates, axis, "add")
+def _scatter(how: str) -> Callable[..., Array]:
+    def run(x: Array, indices: Array, updates: Array, /, *, axis: int = 0) -> Array:
+        axis, shape = scattered_shape(x, indices, axis)
+        if np.broadcast_shapes(updates.shape, shape) != shape:
+            raise ValueError(f"updates must broadcast to {list(shape)}, got {list(updates.shape)}")
+        _check(indices, x.shape[axis])
+        return _set(x, updates, [indices], (_ALL,) * axis + (...,), how)
+
+    return run
 
 
-def scatter_max(x: Array, indices: Array, updates: Array, /, *, axis: int = 0) -> Array:
-    return _scatter(x, indices, updates, axis, "max")
-
-
-def scatter_min(x: Array, indices: Array, updates: Array, /, *, axis: int = 0) -> Array:
-    return _scatter(x, indices, updates, axis, "min")
-
-
-def _scatter(x: Array, indices: Array, updates: Array, axis: int, how: str) -> Array:
-    if indices.ndim != 1:
-        raise ValueError(f"indices must have 1 axis, got {indices.ndim}")
-    axis = _axis(axis, x.ndim)
-    shape = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :])
-    if np.broadcast_shapes(updates.shape, shape) != shape:
-        raise ValueError(f"updates must broadcast to {list(shape)}, got {list(updates.shape)}")
-    _check(indices, x.shape[axis])
-    return _set(x, updates, [indices], (_ALL,) * axis + (...,), how)
+scatter_add, scatter_max, scatter_min = map(_scatter, ("add", "max", "min"))
 
 
 def index_get(x: Array, index: object, /) -> Array:
@@ -115,19 +111,21 @@ masked_fill = jitted(
 )
 
 
-def nonzero(x: Array, /) -> tuple[Array, ...]:
-    return tuple(from_host(places, device_like(x)) for places in host.nonzero(np.asarray(x)))
+def _on_host(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` of NumPy's backend, with its results on the device of ``x``."""
+
+    @wraps(function)
+    def run(x: Array, *args: Any, **options: Any) -> Any:
+        found, device = function(np.asarray(x), *args, **options), device_like(x)
+        return tuple(from_host(one, device) for one in found) if isinstance(found, tuple) else from_host(found, device)
+
+    return run
 
 
-def argwhere(x: Array, /) -> Array:
-    return from_host(np.argwhere(np.asarray(x)), device_like(x))
+nonzero, argwhere, unique = map(_on_host, (host.nonzero, host.argwhere, host.unique))
 
 
-def count_nonzero(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    return _count_nonzero(x, axis=hashable_axis(x, axis), keepdims=keepdims)
-
-
-_count_nonzero = jitted(jnp.count_nonzero, "axis", "keepdims")
+count_nonzero = reduction(jnp.count_nonzero)
 
 
 def searchsorted(x1: Array, x2: Array, /, *, side: str = "left", sorter: Array | None = None) -> Array:
@@ -139,32 +137,12 @@ _searchsorted = jitted(lambda x1, x2, side: jnp.searchsorted(x1, x2, side=side).
 
 
 def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Array:
-    if x.ndim != 1 or minlength < 0 or (weights is not None and weights.shape != x.shape):
-        raise ValueError(
-            f"x must have 1 axis and weights the same shape, and minlength must be >= 0, got shapes {list(x.shape)} "
-            f"and {None if weights is None else list(weights.shape)} and minlength={minlength}"
-        )
-    ids = np.asarray(x)
-    if ids.min(initial=0) < 0:
-        raise ValueError("x must be >= 0, got negative integers")
-    if weights is None:
-        return from_host(np.bincount(ids, minlength=minlength), device_like(x))
-    return segment_sum(weights, x, max(int(ids.max(initial=-1)) + 1, minlength))
+    check_bincount(x, weights, minlength)
+    counts = host.bincount(np.asarray(x), None, minlength)
+    return from_host(counts, device_like(x)) if weights is None else segment_sum(weights, x, counts.size)
 
 
-def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    return _extreme(x, jnp.argmax, axis, keepdims)
-
-
-def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    return _extreme(x, jnp.argmin, axis, keepdims)
-
-
-@static("find", "axis", "keepdims")
-def _extreme(x: Array, find: Any, axis: int | None, keepdims: bool) -> Array:
-    if not x.ndim and axis in (0, -1):
-        axis = None
-    return find(x, axis if axis is None else _axis(axis, x.ndim), keepdims=keepdims)
+argmax, argmin = reduction(jnp.argmax), reduction(jnp.argmin)
 
 
 @static("axis", "descending", "stable")
@@ -182,9 +160,7 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
 
 @static("k", "axis", "largest", "sorted")
 def top_k(x: Array, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Array, Array]:
-    axis = _axis(axis, x.ndim)
-    if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"k must be from 0 to {x.shape[axis]}, the length of axis {axis}, got {k}")
+    axis = top_k_axis(x.shape, k, axis)
     if jax.default_backend() == "cpu":
         # Much faster than a sort there. JAX 0.10: a negative NaN is the least number, and 0 is larger than -0.
         rows = lax.stop_gradient(jnp.moveaxis(x, axis, -1))
@@ -200,25 +176,10 @@ def top_k(x: Array, k: int, axis: int = -1, largest: bool = True, sorted: bool =
     return jnp.take_along_axis(x, places, axis, mode="clip"), places.astype(np.int64)
 
 
-def unique(
-    x: Array,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: int | None = None,
-    *,
-    equal_nan: bool = True,
-) -> Any:
-    found = host.unique(np.asarray(x), return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
-    device = device_like(x)
-    return tuple(from_host(one, device) for one in found) if isinstance(found, tuple) else from_host(found, device)
-
-
 def unravel_index(indices: Array, shape: Any, /) -> tuple[Array, ...]:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     _check(indices, math.prod(sizes), 0)
-    found: tuple[Array, ...] = _unravel_index(indices, sizes)
-    return found
+    return _unravel_index(indices, sizes)
 
 
 _unravel_index = jitted(lambda indices, sizes: jnp.unravel_index(indices, sizes), "sizes")
@@ -241,33 +202,17 @@ def one_hot(x: Array, num_classes: int, axis: int = -1, dtype: np.dtype[Any] | N
 _one_hot = jitted(lambda x, n, axis, dtype: jax.nn.one_hot(x, n, axis=axis, dtype=dtype), "n", "axis", "dtype")
 
 
-def segment_sum(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
-    return _segments(0, data, segment_ids, num_segments, "add")
+def _segments(how: str, empty: float) -> Callable[..., Array]:
+    def run(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
+        count = segment_count(data, segment_ids, num_segments, lambda: int(np.asarray(segment_ids).max(initial=-1)))
+        _check(segment_ids, count, 0)
+        return _reduced(data, segment_ids, _limit(empty, data.dtype), count, how)
+
+    return run
 
 
-def segment_max(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
-    return _segments(-math.inf, data, segment_ids, num_segments, "max")
-
-
-def segment_min(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
-    return _segments(math.inf, data, segment_ids, num_segments, "min")
-
-
-def segment_prod(data: Array, segment_ids: Array, num_segments: int | None = None) -> Array:
-    return _segments(1, data, segment_ids, num_segments, "multiply")
-
-
-def _segments(empty: float, data: Array, ids: Array, count: int | None, how: str) -> Array:
-    if ids.ndim != 1 or data.ndim == 0 or ids.size != data.shape[0]:
-        raise ValueError(
-            f"segment_ids must have 1 axis, as long as the first of data, got shapes {list(ids.shape)} and "
-            f"{list(data.shape)}"
-        )
-    count = int(np.asarray(ids).max(initial=-1)) + 1 if count is None else count
-    if count < 0:
-        raise ValueError(f"num_segments must be >= 0, got {count}")
-    _check(ids, count, 0)
-    return _reduced(data, ids, _limit(empty, data.dtype), count, how)
+segment_sum, segment_max = _segments("add", 0), _segments("max", -math.inf)
+segment_min, segment_prod = _segments("min", math.inf), _segments("multiply", 1)
 
 
 @static("empty", "count", "how")

@@ -14,21 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ember_ml.backend.jax.core import is_traced, jitted, static
+from ember_ml.backend.jax.core import is_traced, jitted, precision, static, static_lists
 from ember_ml.backend.jax.gradients import with_rule
-from ember_ml.backend.jax.stats import axis_in, hashable, root, squares, wide
+from ember_ml.backend.jax.stats import axis_in, root, squares, wide
 from ember_ml.dispatch import definition_of
 from ember_ml.dispatch.checks import is_checked
 from ember_ml.errors import LinAlgError
-from ember_ml.ops.linearalg import (
-    EigResult,
-    LUFactorResult,
-    LUResult,
-    QRResult,
-    SlogdetResult,
-    SVDResult,
-)
-from ember_ml.shapes.linearalg import check_matrix, check_square, paired_axes, sizes_of, terms_of
+from ember_ml.ops.linearalg import EigResult, LUFactorResult, LUResult, QRResult, SlogdetResult, SVDResult
+from ember_ml.shapes.linearalg import check_matrix, check_right_side, check_square, paired_axes, sizes_of, terms_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,33 +29,24 @@ _SINGULAR = "the matrix is singular"
 _NOT_FINITE = "x must be finite, got NaN or infinities, for which the {} did not converge"
 
 
-def _precision() -> Any:
-    """Precision of products: that of the dtype, which accelerators lower by default, or the one that the user set."""
-    return "highest" if jax.config.jax_default_matmul_precision is None else None
-
-
 def _product(*matrices: Array) -> Array:
     first, *rest = matrices
     for other in rest:
-        first = jnp.matmul(first, other, precision=_precision())
+        first = jnp.matmul(first, other, precision=precision(first))
     return first
 
 
 matmul = jitted(lambda x1, x2: _product(x1, x2))
-dot = jitted(lambda x, y: jnp.dot(x, y, precision=_precision()))
-vdot = jitted(lambda x, y: jnp.vdot(x, y, precision=_precision()))
-inner = jitted(lambda x, y: jnp.inner(x, y, precision=_precision()))
+dot = jitted(lambda x, y: jnp.dot(x, y, precision=precision(x)))
+vdot = jitted(lambda x, y: jnp.vdot(x, y, precision=precision(x)))
+inner = jitted(lambda x, y: jnp.inner(x, y, precision=precision(x)))
 outer = jitted(jnp.outer)
 vecdot = jitted(definition_of("vecdot"), "axis")
 
 
+@static_lists("axes")
 def tensordot(x1: Array, x2: Array, /, axes: Any = 2) -> Array:
-    return _tensordot(x1, x2, axes if isinstance(axes, int) else tuple(map(hashable, axes)))
-
-
-@static("axes")
-def _tensordot(x1: Array, x2: Array, axes: Any) -> Array:
-    return jnp.tensordot(x1, x2, paired_axes(x1, x2, axes), precision=_precision())
+    return jnp.tensordot(x1, x2, paired_axes(x1, x2, axes), precision=precision(x1))
 
 
 def einsum(equation: str, /, *operands: Array) -> Array:
@@ -72,7 +56,7 @@ def einsum(equation: str, /, *operands: Array) -> Array:
 @static("equation")
 def _einsum(equation: Any, *operands: Array) -> Array:
     sizes_of(terms_of(equation, operands)[0], operands)
-    return jnp.einsum(equation, *operands, precision=_precision())
+    return jnp.einsum(equation, *operands, precision=precision(operands[0]))
 
 
 kron = jitted(definition_of("kron"))
@@ -86,12 +70,8 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     return jnp.diagonal(x, offset, -2, -1)
 
 
+@static_lists("axis", "keepdims", "ord")
 def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: int | float = 2) -> Array:
-    return _vector_norm(x, hashable(axis), keepdims, ord)
-
-
-@static("axis", "keepdims", "ord")
-def _vector_norm(x: Array, axis: Any, keepdims: bool, ord: int | float) -> Array:
     if ord != 2:
         result: Array = definition_of("vector_norm")(x, axis=axis, keepdims=keepdims, ord=ord)
         return result
@@ -173,10 +153,7 @@ def solve(x1: Array, x2: Array, /) -> Any:
 def _pair(x1: Array, x2: Array) -> tuple[Array, Array]:
     """Square matrix and right-hand side with columns, broadcast to one batch shape."""
     a, b = _square(x1), wide(x2[:, None] if x2.ndim == 1 else x2)
-    if b.ndim < 2 or b.shape[-2] != a.shape[-1]:
-        raise ValueError(
-            f"the shapes of the matrix and the right side must fit, got {list(x1.shape)} and {list(x2.shape)}"
-        )
+    check_right_side(x1, x2)
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return jnp.broadcast_to(a, (*batch, *a.shape[-2:])), jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from operator import index
 from typing import Any
 
@@ -11,155 +10,97 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ember_ml.backend.jax.core import jitted, static
-from ember_ml.backend.numpy.manipulation import (
-    _check_lengths,
-    _check_parts,
-    _check_same_shape,
-    _constants,
-    _counts,
-    _parts,
-    _widths,
-    _windows,
-)
-from ember_ml.errors import AxisError
+from ember_ml.backend.jax.core import jitted, static, static_lists
+from ember_ml.backend.numpy import manipulation as host
+from ember_ml.backend.numpy.manipulation import _shape, ndim, size
 from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.shapes.axes import axis_of as _axis
-
-
-def _shape(lengths: Any) -> tuple[int, ...]:
-    """Shape from one length or several, as Python integers, which are hashable."""
-    return tuple(map(index, (lengths,) if hasattr(lengths, "__index__") else lengths))
-
-
-_reshape = jitted(lambda x, shape: jnp.reshape(x, shape), "shape")
-_transpose = jitted(lambda x, axes: lax.transpose(x, axes), "axes")
-_expand_dims = jitted(lambda x, axes: lax.expand_dims(x, axes), "axes")
-_squeeze = jitted(lambda x, axes: lax.squeeze(x, axes), "axes")
-_broadcast_to = jitted(lambda x, shape: jnp.broadcast_to(x, shape), "shape")
-_concat = jitted(lambda arrays, axis: jnp.concatenate(arrays, axis), "axis")
-_stack = jitted(lambda arrays, axis: jnp.stack(arrays, axis), "axis")
-_unstack = jitted(lambda x, axis: tuple(jnp.unstack(x, axis=axis)), "axis")
-_tile = jitted(lambda x, repetitions: jnp.tile(x, repetitions), "repetitions")
-_repeat = jitted(lambda x, count, axis: jnp.repeat(x, count, axis), "count", "axis")
-_take = jitted(lambda x, places, axis: jnp.take(x, places, axis, mode="clip"), "axis")
-_flip = jitted(lambda x, axes: lax.rev(x, axes), "axes")
-_roll = jitted(lambda x, shifts, axes: jnp.roll(x, shifts, axes), "axes")
+from ember_ml.shapes.manipulation import moved_axes, permuted_axes, stacked_axis
 
 
 def shape(x: Array, /) -> tuple[int, ...]:
     return x.shape
 
 
-def ndim(x: Array, /) -> int:
-    return x.ndim
-
-
-def size(x: Array, /) -> int:
-    return x.size
-
-
+@static_lists("shape", "copy")
 def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
     lengths = _shape(shape)
-    _check_lengths(lengths)
-    return _reshape(x, lengths)
+    host._check_lengths(lengths)
+    return jnp.reshape(x, lengths)
 
 
-def ravel(x: Array, /) -> Array:
-    return _reshape(x, (-1,))
+ravel = jitted(lambda x, /: jnp.reshape(x, (-1,)))
 
 
+@static_lists("axes")
 def transpose(x: Array, /, axes: Sequence[int] | None = None) -> Array:
-    return permute_dims(x, range(x.ndim - 1, -1, -1) if axes is None else axes)
+    return lax.transpose(x, range(x.ndim - 1, -1, -1) if axes is None else permuted_axes(axes, x.ndim))
 
 
+@static_lists("axes")
 def permute_dims(x: Array, /, axes: Sequence[int]) -> Array:
-    if len(axes) != x.ndim:
-        raise ValueError(f"axes must name each of the {x.ndim} axes once, got {len(axes)} axes")
-    return _transpose(x, _axes(_shape(axes), x.ndim))
+    return lax.transpose(x, permuted_axes(axes, x.ndim))
 
 
 matrix_transpose = jitted(lambda x, /: jnp.matrix_transpose(x))
 
 
+@static("axis1", "axis2")
 def swapaxes(x: Array, /, axis1: int, axis2: int) -> Array:
-    first, second = _axis(axis1, x.ndim), _axis(axis2, x.ndim)
-    order = list(range(x.ndim))
-    order[first], order[second] = second, first
-    return _transpose(x, tuple(order))
+    return jnp.swapaxes(x, _axis(axis1, x.ndim), _axis(axis2, x.ndim))
 
 
+@static_lists("source", "destination")
 def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
-    sources, destinations = _axes(_shape(source), x.ndim), _axes(_shape(destination), x.ndim)
-    if len(sources) != len(destinations):
-        raise ValueError(
-            f"source and destination must have the same length, got {len(sources)} and {len(destinations)}"
-        )
-    order = [axis for axis in range(x.ndim) if axis not in sources]
-    for place, axis in sorted(zip(destinations, sources, strict=True)):
-        order.insert(place, axis)
-    return _transpose(x, tuple(order))
+    return lax.transpose(x, moved_axes(source, destination, x.ndim))
 
 
+@static_lists("axis")
 def expand_dims(x: Array, /, axis: int | Sequence[int] = 0) -> Array:
-    places = _shape(axis)
-    return _expand_dims(x, _axes(places, x.ndim + len(places)))
+    return lax.expand_dims(x, _axes(axis, x.ndim + len(_shape(axis))))
 
 
+@static_lists("axis")
 def squeeze(x: Array, /, axis: Any = None) -> Array:
-    axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else _axes(_shape(axis), x.ndim)
-    return _squeeze(x, axes)
+    return jnp.squeeze(x, axis if axis is None else _axes(axis, x.ndim))
 
 
+@static_lists("shape")
 def broadcast_to(x: Array, /, shape: Any) -> Array:
-    return _broadcast_to(x, _shape(shape))
+    return jnp.broadcast_to(x, _shape(shape))
 
 
+@static("axis")
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
-    if axis is not None and arrays:
-        axis = _axis(axis, arrays[0].ndim)
-    return _concat(list(arrays), axis)
+    return jnp.concatenate(arrays, axis if axis is None or not arrays else _axis(axis, arrays[0].ndim))
 
 
+@static("axis")
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
-    if arrays:
-        try:
-            axis = _axis(axis, arrays[0].ndim + 1)
-        except AxisError:
-            _check_same_shape(arrays)
-            raise
-    return _stack(list(arrays), axis)
+    return jnp.stack(arrays, stacked_axis(arrays, axis))
 
 
+@static("axis")
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    found: tuple[Array, ...] = _unstack(x, _axis(axis, x.ndim))
-    return found
+    return tuple(jnp.unstack(x, axis=_axis(axis, x.ndim)))
 
 
 def array_split(x: Array, /, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    axis, parts = _axis(axis, x.ndim), _parts(indices_or_sections)
-    length = x.shape[axis]
-    if isinstance(parts, list):
-        ends = [max(-length, min(index(part), length)) for part in parts]
-    elif parts < 1:
-        raise ValueError(f"indices_or_sections must be >= 1, got {parts}")
-    else:
-        size, more = divmod(length, parts)
-        ends = [size * i + min(i, more) for i in range(1, parts)]
-    found: list[Array] = _split(x, (0, *ends, length), axis)
-    return found
+    axis = _axis(axis, x.ndim)
+    pieces = np.array_split(np.arange(x.shape[axis]), host._parts(indices_or_sections))
+    return _split(x, tuple((int(piece[0]), int(piece[-1]) + 1) if piece.size else (0, 0) for piece in pieces), axis)
 
 
 @static("ends", "axis")
-def _split(x: Array, ends: tuple[int, ...], axis: int) -> list[Array]:
-    return [x[(slice(None),) * axis + (slice(*pair),)] for pair in pairwise(ends)]
+def _split(x: Array, ends: tuple[tuple[int, int], ...], axis: int) -> list[Array]:
+    return [lax.slice_in_dim(x, *pair, axis=axis) for pair in ends]
 
 
+@static_lists("repetitions")
 def tile(x: Array, repetitions: Any, /) -> Array:
-    counts = _shape(repetitions)
-    if min((0, *counts)) < 0:
+    if min((0, *_shape(repetitions))) < 0:
         raise ValueError(f"repetitions must be >= 0, got {repetitions}")
-    return _tile(x, counts)
+    return jnp.tile(x, repetitions)
 
 
 def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
@@ -170,28 +111,35 @@ def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
         if repeats < 0:
             raise ValueError(f"repeats must be >= 0, got {repeats}")
         return _repeat(x, repeats, axis)
-    return _take(x, np.repeat(np.arange(x.shape[axis]), _counts(repeats)), axis)
+    return _take(x, np.repeat(np.arange(x.shape[axis]), host._counts(repeats)), axis)
 
 
+_repeat = jitted(lambda x, count, axis: jnp.repeat(x, count, axis), "count", "axis")
+_take = jitted(lambda x, places, axis: jnp.take(x, places, axis, mode="clip"), "axis")
+
+
+@static_lists("axis")
 def flip(x: Array, /, *, axis: Any = None) -> Array:
-    return _flip(x, _axes(axis, x.ndim))
+    return lax.rev(x, _axes(axis, x.ndim))
 
 
 def roll(x: Array, /, shift: Any, *, axis: Any = None) -> Array:
-    shifts = _shape(shift)
+    # The number of elements is a multiple of every length.
+    shifts = [index(one) % max(x.size, 1) for one in _shape(shift)]
     if axis is None:
         return _roll(x, sum(shifts) % max(x.size, 1), None)
-    axes = tuple(_axis(a, x.ndim) for a in _shape(axis))
+    axes = tuple(_axis(one, x.ndim) for one in _shape(axis))
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ValueError(f"shift and axis must have the same length, got {len(shifts)} and {len(axes)}")
-    totals = dict.fromkeys(axes, 0)
-    for place, one in np.broadcast(np.array(axes, np.int64), np.array(shifts, object)):
-        totals[int(place)] += one
-    return _roll(x, np.array([n % max(x.shape[a], 1) for a, n in totals.items()], np.int64), tuple(totals))
+    return _roll(x, np.array(shifts, np.int64), axes)
+
+
+# Not compiled for each shift.
+_roll = jitted(lambda x, shifts, axes: jnp.roll(x, shifts, axes), "axes")
 
 
 def pad(x: Array, /, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> Array:
-    widths, values = tuple(_widths(pad_width, x.shape, mode)), _constants(constant_values, x)
+    widths, values = tuple(host._widths(pad_width, x.shape, mode)), host._constants(constant_values, x)
     if mode != "constant":
         return _extend(x, widths, mode) if widths else x
     return _surround(x, np.array(values, x.dtype).reshape(-1, 2), widths, len(set(sum(values, ()))) == 1)
@@ -216,18 +164,14 @@ view_as_real = jitted(lambda x, /: jnp.stack([x.real, x.imag], -1))
 
 @static()
 def view_as_complex(x: Array, /) -> Array:
-    _check_parts(x)
+    host._check_parts(x)
     x = x if x.dtype.itemsize == 8 else x.astype(jnp.float32)
     return lax.complex(x[..., 0], x[..., 1])
 
 
+@static_lists("window_shape", "axis")
 def sliding_window(x: Array, /, window_shape: Any, axis: Any = None) -> Array:
-    return _sliding_window(x, *_windows(_shape(window_shape), axis, x.shape))
-
-
-@static("window", "axes")
-def _sliding_window(x: Array, window: tuple[int, ...], axes: tuple[int, ...]) -> Array:
-    for length, axis in zip(window, axes, strict=True):
-        places = jnp.arange(x.shape[axis] - length + 1)[:, None] + jnp.arange(length)
-        x = jnp.moveaxis(jnp.take(x, places, axis, mode="clip"), axis + 1, -1)
+    for length, place in zip(*host._windows(window_shape, axis, x.shape), strict=True):
+        starts = jnp.arange(x.shape[place] - length + 1)[:, None]
+        x = jnp.moveaxis(jnp.take(x, starts + jnp.arange(length), place, mode="clip"), place + 1, -1)
     return x

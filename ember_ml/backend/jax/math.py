@@ -14,8 +14,8 @@ from jax import Array, lax
 from jax.custom_derivatives import SymbolicZero
 
 from ember_ml.backend import takes_numbers
-from ember_ml.backend.jax.core import jitted, static
-from ember_ml.backend.jax.stats import axis_in, hashable
+from ember_ml.backend.jax.core import jitted, static, static_lists
+from ember_ml.backend.jax.stats import axis_in
 from ember_ml.dispatch import definition_of
 from ember_ml.shapes.windows import sliding_pads
 
@@ -210,18 +210,10 @@ log, log1p, log2, log10 = (
 logaddexp, logaddexp2 = jitted(in_single(jnp.logaddexp)), jitted(in_single(jnp.logaddexp2))
 
 
-def logsumexp(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    return _logsumexp(x, axis=hashable_axis(x, axis), keepdims=keepdims)
-
-
-def hashable_axis(x: Array, axis: Any) -> Any:
-    """``axis``, or a tuple if it is a list; ``None`` for axis 0 or -1 of a 0-d array, as in NumPy."""
-    return axis_in(x, hashable(axis))
-
-
-@static("axis", "keepdims")
+@static_lists("axis", "keepdims")
 @in_single
-def _logsumexp(x: Array, axis: Any, keepdims: bool) -> Array:
+def logsumexp(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+    axis = axis_in(x, axis)
     top = lax.stop_gradient(jnp.max(x, axis, keepdims=True, initial=-jnp.inf))
     top = jnp.where(jnp.isfinite(top), top, 0)
     total = jnp.sum(jnp.exp(x - top), axis, keepdims=True)

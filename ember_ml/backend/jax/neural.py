@@ -4,74 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial, reduce, wraps
-from inspect import signature
-from typing import Any, TypeVar
+from functools import partial, reduce
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from ember_ml.backend.jax.core import static
+from ember_ml.backend.jax.core import precision, static, static_lists
 from ember_ml.backend.jax.stats import wide
 from ember_ml.dispatch import definition_of, within
-from ember_ml.shapes.neural import causal_offset, check_attention, check_linear, check_recurrent
-from ember_ml.shapes.windows import (
-    Windows,
-    check_kernel,
-    fold_windows,
-    is_last,
-    kernel_slice,
-    kernel_slices,
-    padded_sizes,
-    pool_windows,
-    spatial,
-    transposed_windows,
-    valid_counts,
-    windows,
-)
-
-F = TypeVar("F", bound=Callable[..., Any])
+from ember_ml.shapes import windows as shapes
+from ember_ml.shapes.neural import causal_offset, check_attention, check_linear
+from ember_ml.shapes.windows import Windows
 
 # Longer windows, and kernels of more positions, are too many terms for one expression.
 _LONG, _MANY = 8, 64
 
 
-def _precision(x: Array) -> Any:
-    """Full precision for products of float32, which JAX rounds to TF32 or bfloat16 on accelerators by default."""
-    is_set = jax.config.jax_default_matmul_precision
-    return lax.Precision.HIGHEST if x.dtype == jnp.float32 and not is_set else None
-
-
-def _static(*names: str) -> Callable[[F], F]:
-    """``static`` for options that may be lists, which are not hashable."""
-
-    def decorate(function: F) -> F:
-        places = [i for i, name in enumerate(signature(function).parameters) if name in names]
-        compiled = jax.jit(function, static_argnums=places)
-
-        def run(*args: Any, **options: Any) -> Any:
-            frozen = {name: _frozen(option) for name, option in options.items()} if options else options
-            return compiled(*map(_frozen, args), **frozen)
-
-        return wraps(function)(run)  # type: ignore[return-value]
-
-    return decorate
-
-
-def _frozen(option: Any) -> Any:
-    return tuple(map(_frozen, option)) if isinstance(option, (list, tuple)) else option
-
-
 @jax.jit
 def linear(x: Array, weight: Array, /, bias: Array | None = None) -> Array:
     check_linear(x, weight, bias)
-    product = jnp.matmul(x, weight, precision=_precision(x))
+    product = jnp.matmul(x, weight, precision=precision(x))
     return product if bias is None else product + bias
 
 
-@_static("strides", "padding", "data_format", "dilation_rate", "groups")
+@static_lists("strides", "padding", "data_format", "dilation_rate", "groups")
 def conv(
     x: Array,
     kernel: Array,
@@ -82,8 +41,8 @@ def conv(
     dilation_rate: Any = 1,
     groups: int = 1,
 ) -> Array:
-    check_kernel(x.shape, kernel.shape, data_format, groups)
-    window = windows(spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
+    shapes.check_kernel(x.shape, kernel.shape, data_format, groups)
+    window = shapes.windows(shapes.spatial(x.shape, data_format), kernel.shape[:-2], strides, padding, dilation_rate)
     options = {"window_strides": window.strides, "padding": window.pads}
     run = partial(_convolve, window=window, data_format=data_format, groups=groups, options=options)
     if kernel.shape[-2] != 1 or groups == 1 or math.prod(window.kernel) >= _MANY:
@@ -95,31 +54,31 @@ def conv(
 def _convolve(
     x: Array, filters: Array, window: Windows, data_format: str, groups: int, options: dict[str, Any]
 ) -> Array:
-    """Convolution with filters that have the axes (spatial..., channels / groups, filters)."""
+    """Convolution with filters that have the axes (shapes.spatial..., channels / groups, filters)."""
     axes = "DHW"[-len(window.kernel) :]
-    data = f"N{axes}C" if is_last(data_format) else f"NC{axes}"
+    data = f"N{axes}C" if shapes.is_last(data_format) else f"NC{axes}"
     return lax.conv_general_dilated(
         x,
         filters,
         rhs_dilation=window.dilation,
         dimension_numbers=(data, f"{axes}IO", data),
         feature_group_count=groups,
-        precision=_precision(x),
+        precision=precision(x),
         **options,
     )
 
 
 def _convolve_by_position(x: Array, kernel: Array, window: Windows, data_format: str) -> Array:
     """Depthwise convolution as a sum over the kernel's positions. JAX 0.10: that of XLA is slow on CPUs."""
-    place = x.ndim - 1 if is_last(data_format) else 1
+    place = x.ndim - 1 if shapes.is_last(data_format) else 1
     padded = jnp.pad(jnp.moveaxis(wide(x), place, -1), [(0, 0), *window.pads, (0, 0)])
     filters = wide(kernel).reshape(-1, padded.shape[-1], kernel.shape[-1] // padded.shape[-1])
-    parts = (padded[(slice(None), *cut)][..., None] * filters[i] for i, cut in enumerate(kernel_slices(window)))
+    parts = (padded[(slice(None), *cut)][..., None] * filters[i] for i, cut in enumerate(shapes.kernel_slices(window)))
     total = reduce(jnp.add, parts)
     return jnp.moveaxis(total.reshape(*total.shape[:-2], kernel.shape[-1]), -1, place).astype(x.dtype)
 
 
-@_static("strides", "padding", "output_padding", "data_format", "dilation_rate", "groups")
+@static_lists("strides", "padding", "output_padding", "data_format", "dilation_rate", "groups")
 def conv_transpose(
     x: Array,
     kernel: Array,
@@ -131,9 +90,9 @@ def conv_transpose(
     dilation_rate: Any = 1,
     groups: int = 1,
 ) -> Array:
-    check_kernel(x.shape, kernel.shape, data_format, groups, transposed=True)
-    sizes = spatial(x.shape, data_format)
-    window = transposed_windows(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
+    shapes.check_kernel(x.shape, kernel.shape, data_format, groups, transposed=True)
+    sizes = shapes.spatial(x.shape, data_format)
+    window = shapes.transposed_windows(sizes, kernel.shape[:-2], strides, padding, output_padding, dilation_rate)
     *rest, outer, channels = kernel.shape
     filters = jnp.moveaxis(kernel.reshape(*rest, outer, groups, channels // groups), -1, -3)
     filters = jnp.swapaxes(filters, -1, -2).reshape(*rest, channels // groups, groups * outer)
@@ -143,11 +102,11 @@ def conv_transpose(
     return _convolve(x, filters, window, data_format, groups, options)
 
 
-@_static("pool_size", "strides", "padding", "data_format")
+@static_lists("pool_size", "strides", "padding", "data_format")
 def max_pool(
     x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> Array:
-    window = pool_windows(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = shapes.pool_windows(shapes.spatial(x.shape, data_format), pool_size, strides, padding)
     least = -math.inf if jnp.issubdtype(x.dtype, jnp.floating) else np.iinfo(x.dtype).min
     return _pool(x, window, data_format, least, _first_largest, lax.max)
 
@@ -157,15 +116,15 @@ def _first_largest(x: Array, y: Array) -> Array:
     return jnp.where((y > x) | (y != y), y, x)
 
 
-@_static("pool_size", "strides", "padding", "data_format")
+@static_lists("pool_size", "strides", "padding", "data_format")
 def average_pool(
     x: Array, /, pool_size: Any, strides: Any = None, padding: Any = "valid", data_format: str = "channels_last"
 ) -> Array:
-    window = pool_windows(spatial(x.shape, data_format), pool_size, strides, padding)
+    window = shapes.pool_windows(shapes.spatial(x.shape, data_format), pool_size, strides, padding)
     counts = np.ones((), int)
     for axis in range(len(window.sizes)):
-        counts = np.multiply.outer(counts, valid_counts(window, axis))
-    if is_last(data_format):
+        counts = np.multiply.outer(counts, shapes.valid_counts(window, axis))
+    if shapes.is_last(data_format):
         counts = counts[..., None]
     total = _pool(wide(x), window, data_format, 0.0, jnp.add, lax.add)
     # XLA multiplies by the reciprocals of constants, which are not exact.
@@ -177,14 +136,14 @@ def _pool(
     x: Array, window: Windows, data_format: str, blank: Any, join: Callable[..., Array], whole: Callable[..., Array]
 ) -> Array:
     """Windows reduced one axis at a time, the last first, so that the first of equal elements has the gradient."""
-    first = 1 if is_last(data_format) else 2
+    first = 1 if shapes.is_last(data_format) else 2
     around = [(0, 0)] * x.ndim
     around[first : first + len(window.pads)] = window.pads
     x = jnp.pad(x, around, constant_values=blank)
     for axis, size in reversed(list(enumerate(window.kernel))):
         place = first + axis
         if size < _LONG:
-            cuts = (kernel_slice(window, axis, i) for i in range(size))
+            cuts = (shapes.kernel_slice(window, axis, i) for i in range(size))
             x = reduce(join, (lax.slice_in_dim(x, cut.start, cut.stop, cut.step, axis=place) for cut in cuts))
         else:
             sizes, strides = ([n if i == place else 1 for i in range(x.ndim)] for n in (size, window.strides[axis]))
@@ -249,14 +208,14 @@ def _attention(
     # Query heads that share a key head are rows of one product.
     q = jnp.swapaxes(wide(query), 1, 2).reshape(batch, shared, heads // shared * rows, size)
     k, v = (jnp.swapaxes(wide(one), 1, 2) for one in (key, value))
-    scores = jnp.matmul(q * factor, jnp.swapaxes(k, 2, 3), precision=_precision(q))
+    scores = jnp.matmul(q * factor, jnp.swapaxes(k, 2, 3), precision=precision(q))
     scores = scores.reshape(batch, heads, rows, columns)
     if bias is not None:
         scores = scores + wide(bias)
     if is_causal:
         visible = jnp.tri(rows, columns, dtype=bool)
     weights = _softmax(scores, visible)
-    result = jnp.matmul(weights.reshape(*q.shape[:3], columns), v, precision=_precision(q))
+    result = jnp.matmul(weights.reshape(*q.shape[:3], columns), v, precision=precision(q))
     return jnp.swapaxes(result.reshape(batch, heads, rows, value.shape[-1]), 1, 2).astype(query.dtype)
 
 
@@ -298,117 +257,16 @@ def _is_supported(fused: Callable[..., Array], query: Array, key: Array, *rest: 
     return True
 
 
-@static("axis", "reverse")
-def lstm(
-    x: Array,
-    weight_ih: Array,
-    weight_hh: Array,
-    /,
-    bias_ih: Array | None = None,
-    bias_hh: Array | None = None,
-    h: Array | None = None,
-    c: Array | None = None,
-    axis: int = 1,
-    reverse: bool = False,
-) -> tuple[Array, Array, Array]:
-    axis = check_recurrent(4, x, weight_ih, weight_hh, (bias_ih, bias_hh), (h, c), axis)
-    bias = bias_ih if bias_hh is None else bias_hh if bias_ih is None else wide(bias_ih) + wide(bias_hh)
-
-    def step(states: tuple[Array, Array], part: Array, weight: Array, _: Array | None) -> tuple[Array, Array]:
-        i, f, g, o = jnp.split(part + linear(states[0], weight), 4, axis=-1)
-        c = jax.nn.sigmoid(f) * states[1] + jax.nn.sigmoid(i) * jnp.tanh(g)
-        return jax.nn.sigmoid(o) * jnp.tanh(c), c
-
-    return _recurrent(step, x, weight_ih, weight_hh, bias, None, (h, c), axis, reverse)  # type: ignore[return-value]
-
-
-@static("axis", "reverse")
-def gru(
-    x: Array,
-    weight_ih: Array,
-    weight_hh: Array,
-    /,
-    bias_ih: Array | None = None,
-    bias_hh: Array | None = None,
-    h: Array | None = None,
-    axis: int = 1,
-    reverse: bool = False,
-) -> tuple[Array, Array]:
-    axis = check_recurrent(3, x, weight_ih, weight_hh, (bias_ih, bias_hh), (h,), axis)
-
-    def step(states: tuple[Array], part: Array, weight: Array, bias: Array | None) -> tuple[Array]:
-        (h,) = states
-        r_x, z_x, n_x = jnp.split(part, 3, axis=-1)
-        r_h, z_h, n_h = jnp.split(linear(h, weight, bias), 3, axis=-1)
-        n = jnp.tanh(n_x + jax.nn.sigmoid(r_x + r_h) * n_h)
-        return (n + jax.nn.sigmoid(z_x + z_h) * (h - n),)
-
-    return _recurrent(step, x, weight_ih, weight_hh, bias_ih, bias_hh, (h,), axis, reverse)  # type: ignore[return-value]
-
-
-def _recurrent(
-    step: Callable[..., Any], x: Array, weight_ih: Array, weight_hh: Array, bias: Any, bias_hh: Any, states: Any,
-    axis: int, reverse: bool,
-) -> tuple[Array, ...]:  # fmt: skip
-    """Outputs of all steps and the last states; halves are computed in float32."""
-    weight = wide(weight_hh)
-    bias, bias_hh = (one if one is None else wide(one) for one in (bias, bias_hh))
-    parts = jnp.moveaxis(linear(wide(x), wide(weight_ih), bias), axis, 0)
-    zero = jnp.zeros((parts.shape[1], weight.shape[0]), parts.dtype)
-    starts = tuple(zero if one is None else wide(one) for one in states)
-
-    def run(states: Any, part: Array) -> tuple[Any, Array]:
-        states = step(states, part, weight, bias_hh)
-        return states, states[0]
-
-    states, outputs = lax.scan(run, starts, parts, reverse=reverse)
-    return tuple(one.astype(x.dtype) for one in (jnp.moveaxis(outputs, 0, axis), *states))
-
-
-def dropout(x: Array, /, rate: float, *, training: bool = True, key: Any = None) -> Array:
-    # Not compiled as a whole, which would draw the same numbers in every call.
-    return within("jax", definition_of("dropout"))(x, rate, training=training, key=key)
-
-
-# Not the offset, which changes with every step of decoding.
-@static("base", "scale", "interleaved", "axis")
-def rotary_embedding(
-    x: Array,
-    /,
-    positions: Array | None = None,
-    *,
-    offset: int = 0,
-    base: float = 10000.0,
-    scale: float = 1.0,
-    interleaved: bool = False,
-    axis: int = 1,
-) -> Array:
-    run = within("jax", definition_of("rotary_embedding"))
-    return run(x, positions, offset=offset, base=base, scale=scale, interleaved=interleaved, axis=axis)
-
-
-@_static("size", "interpolation", "antialias", "data_format")
-def resize(
-    images: Array,
-    size: Any,
-    /,
-    interpolation: str = "bilinear",
-    antialias: bool = False,
-    data_format: str = "channels_last",
-) -> Array:
-    return within("jax", definition_of("resize"))(images, size, interpolation, antialias, data_format)
-
-
-@_static("output_size", "kernel_size", "dilation", "padding", "stride")
+@static_lists("output_size", "kernel_size", "dilation", "padding", "stride")
 def fold(
     x: Array, /, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Array:
-    window = fold_windows(x.shape, output_size, kernel_size, dilation, padding, stride)
-    sizes, inside = padded_sizes(window)
+    window = shapes.fold_windows(x.shape, output_size, kernel_size, dilation, padding, stride)
+    sizes, inside = shapes.padded_sizes(window)
     taps = math.prod(window.kernel)
     parts = wide(x).reshape(x.shape[0], x.shape[1] // taps, taps, *window.counts)
     total = jnp.zeros((*parts.shape[:2], *sizes), parts.dtype)
-    for i, cuts in enumerate(kernel_slices(window)):
+    for i, cuts in enumerate(shapes.kernel_slices(window)):
         spread = [(cut.start, size - cut.stop, cut.step - 1) for cut, size in zip(cuts, sizes, strict=True)]
         total = total + lax.pad(parts[:, :, i], np.zeros((), parts.dtype), [(0, 0, 0), (0, 0, 0), *spread])
     return total[(..., *inside)].astype(x.dtype)

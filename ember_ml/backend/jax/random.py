@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.numpy import floor, sqrt, where
+from jax.numpy import argsort, floor, sort, sqrt, where
 
 from ember_ml.backend.jax.core import DTYPES, from_host, is_compiling, static
 from ember_ml.backend.jax.core import cast as _cast
@@ -64,11 +64,6 @@ def positions(start: int, count: int, device: jax.Device | None) -> Array:
     return jnp.arange(start, start + count, dtype=DTYPES["int64"], device=device)
 
 
-def sort(x: Array) -> Array:
-    """Values of ``x`` in ascending order."""
-    return jnp.sort(x)
-
-
 def largest(x: Array) -> Array:
     """Largest value of each row, as a column."""
     return x.max(-1, keepdims=True)
@@ -82,11 +77,6 @@ def cumsum(x: Array, axis: int = -1) -> Array:
 def cumprod(x: Array) -> Array:
     """Cumulative products of each column."""
     return jnp.cumprod(x, 0, dtype=x.dtype)
-
-
-def argsort(x: Array) -> Array:
-    """Indices that sort the values, stably."""
-    return jnp.argsort(x)
 
 
 def located(sums: Array, aims: Array) -> Array:

@@ -13,18 +13,15 @@ import numpy as np
 from jax import Array, lax
 
 from ember_ml.backend import native_for
-from ember_ml.backend.jax.core import jitted, static
+from ember_ml.backend.jax.core import jitted, static_lists
+from ember_ml.backend.numpy.core import check_cast
 from ember_ml.shapes.axes import axes_of, axis_of
 
 
 @native_for(jitted(jnp.sum), "floating", "int64", "uint64", bare=True)
+@static_lists("axis", "dtype", "keepdims")
 def sum(x: Array, /, *, axis: Any = None, dtype: np.dtype[Any] | None = None, keepdims: bool = False) -> Array:
-    return _sum(x, hashable(axis), dtype, keepdims)
-
-
-def hashable(axis: Any) -> Any:
-    """``axis`` with a list as a tuple, which a program can depend on."""
-    return tuple(axis) if type(axis) is list else axis
+    return jnp.sum(_in_dtype(x, dtype), axis_in(x, axis), dtype, keepdims=keepdims)
 
 
 def axis_in(x: Array, axis: Any) -> Any:
@@ -34,54 +31,32 @@ def axis_in(x: Array, axis: Any) -> Any:
     return axis_of(axis, x.ndim) if isinstance(axis, int) else axes_of(axis, x.ndim)
 
 
-@static("axis", "dtype", "keepdims")
-def _sum(x: Array, axis: Any, dtype: np.dtype[Any] | None, keepdims: bool) -> Array:
-    return jnp.sum(_in_dtype(x, dtype), axis_in(x, axis), dtype, keepdims=keepdims)
-
-
 def _in_dtype(x: Array, dtype: np.dtype[Any] | None) -> Array:
     """``x`` cast to ``dtype``, unless that discards imaginary parts."""
     if dtype is None:
         return x
-    if x.dtype.kind == "c" and dtype.kind not in "cb":
-        raise TypeError(f"dtype must be complex for {x.dtype} values, got {dtype}; take the real part first")
+    check_cast(x.dtype, dtype)
     return x.astype(dtype)
 
 
+@static_lists("axis", "dtype", "keepdims")
 def prod(x: Array, /, *, axis: Any = None, dtype: np.dtype[Any] | None = None, keepdims: bool = False) -> Array:
-    return _prod(x, hashable(axis), dtype, keepdims)
-
-
-@static("axis", "dtype", "keepdims")
-def _prod(x: Array, axis: Any, dtype: np.dtype[Any] | None, keepdims: bool) -> Array:
     return jnp.prod(_in_dtype(x, dtype), axis_in(x, axis), dtype, keepdims=keepdims)
 
 
 @native_for(jitted(jnp.mean), "floating", bare=True)
+@static_lists("axis", "keepdims")
 def mean(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    return _mean(x, hashable(axis), keepdims)
-
-
-@static("axis", "keepdims")
-def _mean(x: Array, axis: Any, keepdims: bool) -> Array:
     return jnp.mean(x, axis_in(x, axis), keepdims=keepdims)
 
 
+@static_lists("axis", "correction", "keepdims")
 def var(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    return _var(x, hashable(axis), correction, keepdims)
-
-
-@static("axis", "correction", "keepdims")
-def _var(x: Array, axis: Any, correction: float, keepdims: bool) -> Array:
     return _variance(x, axis_in(x, axis), correction, keepdims).astype(x.real.dtype)
 
 
+@static_lists("axis", "correction", "keepdims")
 def std(x: Array, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    return _std(x, hashable(axis), correction, keepdims)
-
-
-@static("axis", "correction", "keepdims")
-def _std(x: Array, axis: Any, correction: float, keepdims: bool) -> Array:
     return root(_variance(x, axis_in(x, axis), correction, keepdims)).astype(x.real.dtype)
 
 
@@ -112,63 +87,52 @@ def wide(x: Array) -> Array:
     return x.astype(jnp.float32) if x.dtype.itemsize == 2 and jnp.issubdtype(x.dtype, jnp.floating) else x
 
 
-def max(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    return _extreme(x, hashable(axis), keepdims, jnp.max)
+def reduction(run: Callable[..., Array]) -> Callable[..., Array]:
+    """``run``, a reduction of JAX, as an operation."""
+
+    def reduce(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
+        return run(x, axis_in(x, axis), keepdims=keepdims)
+
+    return static_lists("axis", "keepdims")(reduce)
 
 
-def min(x: Array, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    return _extreme(x, hashable(axis), keepdims, jnp.min)
+max, min = reduction(jnp.max), reduction(jnp.min)
 
 
-@static("axis", "keepdims", "run")
-def _extreme(x: Array, axis: Any, keepdims: bool, run: Callable[..., Array]) -> Array:
-    return run(x, axis_in(x, axis), keepdims=keepdims)
+def _accumulation(run: Callable[..., Array], initial: int) -> Callable[..., Array]:
+    """Running reduction by ``run``, whose initial value is that of no elements."""
+
+    def accumulate(
+        x: Array, /, *, axis: int | None = None, dtype: np.dtype[Any] | None = None, include_initial: bool = False
+    ) -> Array:
+        x = _in_dtype(x, dtype)
+        if axis is None:
+            x, axis = x.reshape(-1), 0
+        if not x.ndim and axis in (0, -1):
+            if include_initial:
+                raise IndexError("axis must be None for a 0-d tensor with include_initial=True")
+            return x
+        axis = axis_of(axis, x.ndim)
+        running = run(x.astype(jnp.int64) if x.dtype == bool else wide(x), axis).astype(x.dtype)
+        if not include_initial:
+            return running
+        first = jnp.full([1 if i == axis else n for i, n in enumerate(x.shape)], initial, x.dtype)
+        return lax.concatenate([first, running], axis)
+
+    return jitted(accumulate, "axis", "dtype", "include_initial")
 
 
-def cumsum(
-    x: Array, /, *, axis: int | None = None, dtype: np.dtype[Any] | None = None, include_initial: bool = False
-) -> Array:
-    return _accumulate(x, axis, dtype, include_initial, lax.cumsum)
+cumsum, cumprod = _accumulation(lax.cumsum, 0), _accumulation(lax.cumprod, 1)
 
 
-def cumprod(
-    x: Array, /, *, axis: int | None = None, dtype: np.dtype[Any] | None = None, include_initial: bool = False
-) -> Array:
-    return _accumulate(x, axis, dtype, include_initial, lax.cumprod)
+def _running(run: Callable[..., Array]) -> Callable[..., Array]:
+    def extreme(x: Array, /, *, axis: int) -> Array:
+        return x if not x.ndim and axis in (0, -1) else _running_extreme(x, axis_of(axis, x.ndim), run)
+
+    return jitted(extreme, "axis")
 
 
-@static("axis", "dtype", "include_initial", "run")
-def _accumulate(
-    x: Array, axis: int | None, dtype: np.dtype[Any] | None, include_initial: bool, run: Callable[..., Array]
-) -> Array:
-    x = _in_dtype(x, dtype)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    if not x.ndim and axis in (0, -1):
-        if include_initial:
-            raise IndexError("axis must be None for a 0-d tensor with include_initial=True")
-        return x
-    axis = axis_of(axis, x.ndim)
-    running = run(x.astype(jnp.int64) if x.dtype == bool else wide(x), axis).astype(x.dtype)
-    if not include_initial:
-        return running
-    first = jnp.full([1 if i == axis else n for i, n in enumerate(x.shape)], int(run is lax.cumprod), x.dtype)
-    return lax.concatenate([first, running], axis)
-
-
-def cummax(x: Array, /, *, axis: int) -> Array:
-    return _running(x, axis, lax.cummax)
-
-
-def cummin(x: Array, /, *, axis: int) -> Array:
-    return _running(x, axis, lax.cummin)
-
-
-@static("axis", "run")
-def _running(x: Array, axis: int, run: Callable[..., Array]) -> Array:
-    if not x.ndim and axis in (0, -1):
-        return x
-    return _running_extreme(x, axis_of(axis, x.ndim), run)
+cummax, cummin = _running(lax.cummax), _running(lax.cummin)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1, 2))

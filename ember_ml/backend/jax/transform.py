@@ -17,6 +17,7 @@ from jax import Array
 from ember_ml import tree
 from ember_ml.backend.jax.core import TENSORS, drop_note
 from ember_ml.backend.jax.core import is_traced as _is_traced
+from ember_ml.backend.jax.gradients import with_pullback
 
 EXPIRES = True
 
@@ -87,7 +88,9 @@ def vectorized(f: Callable[..., Tensors], axes: Sequence[int | None], tensors: S
     """Outputs of ``f`` for each slice of the tensors along their axes, stacked along the first axis."""
     try:
         return jax.vmap(f, in_axes=tuple(axes))(*tensors)
-    except jax.errors.JAXTypeError as error:
+    except TypeError as error:
+        if not any(isinstance(one, jax.errors.JAXTypeError) for one in (error, error.__cause__)):
+            raise
         # The function reads values, which a loop over the slices has.
         raise NotImplementedError(str(error)) from error
 
@@ -99,22 +102,14 @@ def remembered(f: Callable[..., Tensors], tensors: Sequence[Array]) -> Tensors:
 
 def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[Array]) -> Tensors:
     """Outputs of ``f``, which also returns the function from their cotangents to the gradients."""
-    if not any(_is_traced(x) for x in tensors):
-        return f(*tensors)[0]
 
-    def forward(*xs: Array) -> Any:
-        outputs = f(*xs)[0]
-        return outputs, (xs, outputs)
-
-    def backward(saved: Any, cotangents: Any) -> Any:
-        xs, outputs = saved
+    def pull(xs: Tensors, cotangents: Sequence[Any], outputs: Tensors) -> list[Array]:
         # Run f again on these arrays, so that higher-order gradients see them.
-        given = [_conjugate(_from_jax(g, x)) for g, x in zip(cotangents, outputs, strict=True)]
-        return tuple(_conjugate(g) for g in f(*xs)[1](given))
+        pairs = zip(cotangents, outputs, strict=True)
+        given = [jnp.zeros_like(x) if g is None else _conjugate(g) for g, x in pairs]
+        return [_conjugate(g) for g in f(*xs)[1](given)]
 
-    custom = jax.custom_vjp(lambda *xs: f(*xs)[0])
-    custom.defvjp(forward, backward)
-    return custom(*tensors)
+    return with_pullback(lambda *xs: f(*xs)[0], pull)(*tensors)
 
 
 def compiled_flat(f: Callable[..., Any], replaced: Callable[[], list[int]] | None) -> Callable[..., Any]:
@@ -149,6 +144,11 @@ def compiled_flat(f: Callable[..., Any], replaced: Callable[[], list[int]] | Non
             raise
 
     return run
+
+
+def key_tensor(key: Sequence[int]) -> Any:
+    """Random key as a host array, which a program takes over in less time than device_put."""
+    return np.array(key, np.uint32)
 
 
 def _exclusive(xs: list[Array], places: list[int]) -> list[Array]:

@@ -15,6 +15,7 @@ from ember_ml.backend.numpy import indexing as host
 from ember_ml.backend.numpy.indexing import Part, parts_of
 from ember_ml.dispatch.checks import is_checked
 from ember_ml.shapes.axes import axis_of as _axis
+from ember_ml.shapes.indexing import check_bincount, scattered_shape, segment_count, top_k_axis
 
 
 def take(x: mx.array, indices: mx.array, /, *, axis: int | None = None) -> mx.array:
@@ -127,17 +128,9 @@ def searchsorted(x1: mx.array, x2: mx.array, /, *, side: str = "left", sorter: m
 
 
 def bincount(x: mx.array, weights: mx.array | None = None, minlength: int = 0) -> mx.array:
-    if x.ndim != 1 or minlength < 0 or (weights is not None and weights.shape != x.shape):
-        raise ValueError(
-            f"x must have 1 axis and weights the same shape, and minlength must be >= 0, got shapes {list(x.shape)} "
-            f"and {None if weights is None else list(weights.shape)} and minlength={minlength}"
-        )
-    ids = to_host(x)
-    if ids.min(initial=0) < 0:
-        raise ValueError("x must be >= 0, got negative integers")
-    if weights is None:
-        return from_host(np.bincount(ids, minlength=minlength))
-    return segment_sum(weights, x, max(int(ids.max(initial=-1)) + 1, minlength))
+    check_bincount(x, weights, minlength)
+    counts = host.bincount(to_host(x), None, minlength)
+    return from_host(counts) if weights is None else segment_sum(weights, x, counts.size)
 
 
 def argmax(x: mx.array, /, *, axis: int | None = None, keepdims: bool = False) -> mx.array:
@@ -173,9 +166,7 @@ def argsort(x: mx.array, /, *, axis: int = -1, descending: bool = False, stable:
 
 
 def top_k(x: mx.array, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[mx.array, mx.array]:
-    axis = _axis(axis, x.ndim)
-    if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"k must be from 0 to {x.shape[axis]}, the length of axis {axis}, got {k}")
+    axis = top_k_axis(x.shape, k, axis)
     first = (slice(None),) * axis + (slice(0, k),)
     if x.dtype.size > 4 or not 0 < k < x.shape[axis]:
         places = argsort(x, axis=axis, descending=largest)[first]
@@ -264,10 +255,8 @@ def _check_indices(indices: mx.array, low: int, high: int) -> mx.array:
 
 
 def _align_updates(x: mx.array, indices: mx.array, updates: mx.array, axis: int) -> tuple[tuple[Any, ...], mx.array]:
-    if indices.ndim != 1:
-        raise ValueError(f"indices must have 1 axis, got {indices.ndim}")
-    axis = _axis(axis, x.ndim)
-    updates = mx.broadcast_to(updates, (*x.shape[:axis], indices.size, *x.shape[axis + 1 :]))
+    axis, shape = scattered_shape(x, indices, axis)
+    updates = mx.broadcast_to(updates, shape)
     return (slice(None),) * axis + (_check_indices(indices, -x.shape[axis], x.shape[axis]),), updates
 
 
@@ -313,14 +302,7 @@ def _product(rows: mx.array, ids: mx.array, data: mx.array) -> mx.array:
 
 def _segments(empty: float, data: mx.array, ids: mx.array, count: int | None) -> tuple[mx.array, mx.array]:
     """Result for segments without rows, and the ids."""
-    if ids.ndim != 1 or data.ndim == 0 or ids.size != data.shape[0]:
-        raise ValueError(
-            f"segment_ids must have 1 axis, as long as the first of data, got shapes {list(ids.shape)} and "
-            f"{list(data.shape)}"
-        )
-    count = int(to_host(ids).max(initial=-1)) + 1 if count is None else count
-    if count < 0:
-        raise ValueError(f"num_segments must be >= 0, got {count}")
+    count = segment_count(data, ids, count, lambda: int(to_host(ids).max(initial=-1)))
     ids = _check_indices(ids, 0, count)
     if math.isinf(empty) and not mx.issubdtype(data.dtype, mx.floating):
         limits = mx.iinfo(data.dtype)

@@ -29,6 +29,7 @@ from ember_ml.ops.linearalg import (
     SlogdetResult,
     SVDResult,
 )
+from ember_ml.shapes.linearalg import check_right_side
 
 _SINGULAR = "the matrix is singular"
 
@@ -170,10 +171,7 @@ def _broadcast_pair(x1: mx.array, x2: mx.array) -> tuple[mx.array, mx.array]:
     a, b = _square(x1), _wide(x2[:, None] if x2.ndim == 1 else x2)
     if not b.size:
         raise NotImplementedError("matrices must have elements")
-    if b.ndim < 2 or b.shape[-2] != a.shape[-1]:
-        raise ValueError(
-            f"the shapes of the matrix and the right side must fit, got {list(x1.shape)} and {list(x2.shape)}"
-        )
+    check_right_side(x1, x2)
     batch = mx.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     return mx.broadcast_to(a, (*batch, *a.shape[-2:])), mx.broadcast_to(b, (*batch, *b.shape[-2:]))
 

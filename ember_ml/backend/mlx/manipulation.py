@@ -12,7 +12,6 @@ from ember_ml.backend.mlx.core import convert
 from ember_ml.backend.numpy.manipulation import (
     _check_lengths,
     _check_parts,
-    _check_same_shape,
     _constants,
     _counts,
     _parts,
@@ -20,22 +19,17 @@ from ember_ml.backend.numpy.manipulation import (
     _source_positions,
     _widths,
     _windows,
+    ndim,
+    size,
 )
-from ember_ml.errors import AxisError, UnsupportedError
+from ember_ml.errors import UnsupportedError
 from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.shapes.axes import axis_of as _axis
+from ember_ml.shapes.manipulation import moved_axes, permuted_axes, stacked_axis
 
 
 def shape(x: mx.array, /) -> tuple[int, ...]:
     return x.shape
-
-
-def ndim(x: mx.array, /) -> int:
-    return x.ndim
-
-
-def size(x: mx.array, /) -> int:
-    return x.size
 
 
 def reshape(x: mx.array, /, shape: Any, *, copy: bool | None = None) -> mx.array:
@@ -53,9 +47,7 @@ def transpose(x: mx.array, /, axes: Sequence[int] | None = None) -> mx.array:
 
 
 def permute_dims(x: mx.array, /, axes: Sequence[int]) -> mx.array:
-    if len(axes) != x.ndim:
-        raise ValueError(f"axes must name each of the {x.ndim} axes once, got {len(axes)} axes")
-    return mx.transpose(x, _axes(axes, x.ndim))
+    return mx.transpose(x, permuted_axes(axes, x.ndim))
 
 
 def matrix_transpose(x: mx.array, /) -> mx.array:
@@ -67,15 +59,7 @@ def swapaxes(x: mx.array, /, axis1: int, axis2: int) -> mx.array:
 
 
 def moveaxis(x: mx.array, source: Any, destination: Any, /) -> mx.array:
-    sources, destinations = _axes(_shape(source), x.ndim), _axes(_shape(destination), x.ndim)
-    if len(sources) != len(destinations):
-        raise ValueError(
-            f"source and destination must have the same length, got {len(sources)} and {len(destinations)}"
-        )
-    order = [axis for axis in range(x.ndim) if axis not in sources]
-    for place, axis in sorted(zip(destinations, sources, strict=True)):
-        order.insert(place, axis)
-    return mx.transpose(x, order)
+    return mx.transpose(x, moved_axes(source, destination, x.ndim))
 
 
 def expand_dims(x: mx.array, /, axis: int | Sequence[int] = 0) -> mx.array:
@@ -97,13 +81,7 @@ def concat(arrays: Sequence[mx.array], /, *, axis: int | None = 0) -> mx.array:
 
 
 def stack(arrays: Sequence[mx.array], /, *, axis: int = 0) -> mx.array:
-    if arrays:
-        try:
-            axis = _axis(axis, arrays[0].ndim + 1)
-        except AxisError:
-            _check_same_shape(arrays)
-            raise
-    return mx.stack(list(arrays), axis)
+    return mx.stack(list(arrays), stacked_axis(arrays, axis))
 
 
 def unstack(x: mx.array, /, *, axis: int = 0) -> tuple[mx.array, ...]:
@@ -116,8 +94,6 @@ def array_split(x: mx.array, /, indices_or_sections: Any, axis: int = 0) -> list
         # MLX 0.32: indices are 32-bit integers, and larger ones end the process.
         ends = [max(-x.shape[axis], min(part, x.shape[axis])) for part in parts]
         return list(mx.split(x, ends, axis)) if ends else [x]
-    if parts < 1:
-        raise ValueError(f"indices_or_sections must be >= 1, got {parts}")
     length, more = divmod(x.shape[axis], parts)
     ends = [length * i + min(i, more) for i in range(1, parts)]
     return list(mx.split(x, ends, axis)) if ends else [x]

@@ -56,9 +56,14 @@ def parse(value: Any, dtype: np.dtype[Any] | None, has_arrays: bool | None = Non
         array = array.view(known)
     if dtype is None or known is dtype:
         return array
-    if known.kind == "c" and dtype.kind not in "cb":
-        raise TypeError(f"dtype must be complex for {known} values, got {dtype}; take the real part first")
+    check_cast(known, dtype)
     return array.astype(dtype)
+
+
+def check_cast(source: np.dtype[Any], dtype: np.dtype[Any]) -> None:
+    """Raise an error if a cast would discard imaginary parts."""
+    if source.kind == "c" and dtype.kind not in "cb":
+        raise TypeError(f"dtype must be complex for {source} values, got {dtype}; take the real part first")
 
 
 def short(number: Any) -> Any:

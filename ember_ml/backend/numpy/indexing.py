@@ -12,6 +12,7 @@ from numpy import argwhere
 from ember_ml.backend.numpy.core import DTYPES, parse
 from ember_ml.dtypes import default_float
 from ember_ml.shapes.axes import axis_of as _axis
+from ember_ml.shapes.indexing import check_bincount, scattered_shape, segment_count, top_k_axis
 
 _Array = np.ndarray[Any, Any]
 
@@ -118,8 +119,9 @@ def check_search(x1: Any, side: str, sorter: Any) -> None:
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    if weights is not None and weights.shape != x.shape:
-        raise ValueError(f"weights must be as many as x, got {weights.size} for {x.size}")
+    check_bincount(x, weights, minlength)
+    if x.min(initial=0) < 0:
+        raise ValueError("x must be >= 0, got negative integers")
     counts = np.bincount(x, weights, minlength)
     return counts if weights is None else counts.astype(weights.dtype)
 
@@ -148,12 +150,9 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool
 
 
 def top_k(x: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
-    if x.ndim == 0:
-        raise np.exceptions.AxisError(axis, 0)
+    axis = top_k_axis(x.shape, k, axis)
     rows = np.moveaxis(x, axis, -1)
     size = rows.shape[-1]
-    if not 0 <= k <= size:
-        raise ValueError(f"k must be from 0 to {size}, the length of axis {axis}, got {k}")
     if 0 < k < size:
         places = _top_k_positions(_ordered(rows).reshape(-1, size), k, largest).reshape(*rows.shape[:-1], k)
     else:
@@ -298,12 +297,9 @@ def _reduce_by_id(ufunc: np.ufunc, data: _Array, ids: _Array) -> tuple[_Array, _
 
 
 def _scatter(ufunc: np.ufunc, x: Any, indices: _Array, updates: _Array, axis: int) -> _Array:
-    if indices.ndim != 1:
-        raise ValueError(f"indices must have 1 axis, got {indices.ndim}")
+    axis, shape = scattered_shape(x, indices, axis)
     result = np.array(x)
     rows = np.moveaxis(result, axis, 0)
-    shape = list(result.shape)
-    shape[axis] = len(indices)
     updates = np.moveaxis(np.broadcast_to(updates, shape), axis, 0)
     size = len(rows)
     _check(indices, -size, size)
@@ -314,14 +310,7 @@ def _scatter(ufunc: np.ufunc, x: Any, indices: _Array, updates: _Array, axis: in
 
 
 def _segments(ufunc: np.ufunc, empty: float, data: Any, ids: _Array, count: int | None) -> _Array:
-    if ids.ndim != 1 or data.ndim == 0 or len(ids) != len(data):
-        raise ValueError(
-            f"segment_ids must have 1 axis, as long as the first of data, got shapes {list(ids.shape)} and "
-            f"{list(data.shape)}"
-        )
-    count = int(ids.max(initial=-1)) + 1 if count is None else count
-    if count < 0:
-        raise ValueError(f"num_segments must be >= 0, got {count}")
+    count = segment_count(data, ids, count, lambda: int(ids.max(initial=-1)))
     _check(ids, 0, count)
     result = np.full((count, *data.shape[1:]), _limit(empty, data.dtype), data.dtype)
     if len(ids):

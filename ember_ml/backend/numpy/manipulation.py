@@ -62,13 +62,6 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     return np.stack(arrays, axis)
 
 
-def _check_same_shape(arrays: Sequence[Any]) -> None:
-    """Raise unless all arrays have one shape; this error takes precedence over a wrong axis."""
-    shapes = [tuple(x.shape) for x in arrays]
-    if len(set(shapes)) > 1:
-        raise ValueError(f"arrays must have one shape, got {', '.join(map(str, shapes))}")
-
-
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     return np.unstack(x, axis=_axis(axis, x.ndim))
 
@@ -79,9 +72,12 @@ def array_split(x: Array, /, indices_or_sections: Any, axis: int = 0) -> list[Ar
 
 def _parts(indices_or_sections: Any) -> Any:
     """Number of parts, or the list of indices between them."""
-    if hasattr(indices_or_sections, "tolist"):
-        return indices_or_sections.tolist()
-    return indices_or_sections if hasattr(indices_or_sections, "__index__") else list(indices_or_sections)
+    parts = indices_or_sections.tolist() if hasattr(indices_or_sections, "tolist") else indices_or_sections
+    if not hasattr(parts, "__index__"):
+        return list(parts)
+    if parts < 1:
+        raise ValueError(f"indices_or_sections must be >= 1, got {parts}")
+    return parts
 
 
 def tile(x: Array, repetitions: Any, /) -> Array:

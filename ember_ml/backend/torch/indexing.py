@@ -14,6 +14,7 @@ from ember_ml.backend.torch.transform import is_differentiated, is_traced
 from ember_ml.dispatch.checks import is_checked, shift
 from ember_ml.dtypes import default_float
 from ember_ml.shapes.axes import axis_of as _axis
+from ember_ml.shapes.indexing import check_bincount, scattered_shape, segment_count, top_k_axis
 
 # torch 2.13: torch.compile cannot trace a ContextVar. Compiled code is never checked, so the value does not matter.
 torch.compiler.assume_constant_result(shift)
@@ -122,11 +123,7 @@ def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tenso
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     if weights is None:
         return torch.bincount(x, minlength=minlength)
-    if x.ndim != 1 or weights.shape != x.shape or minlength < 0:
-        raise ValueError(
-            f"x must have 1 axis and weights the same shape, and minlength must be >= 0, got shapes {list(x.shape)} "
-            f"and {None if weights is None else list(weights.shape)} and minlength={minlength}"
-        )
+    check_bincount(x, weights, minlength)
     least, most = _extremes(x)
     if least < 0:
         raise ValueError("x must be >= 0, got negative integers")
@@ -151,9 +148,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 
 
 def top_k(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    axis = _axis(axis, x.ndim)
-    if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"k must be from 0 to {x.shape[axis]}, the length of axis {axis}, got {k}")
+    axis = top_k_axis(x.shape, k, axis)
     if not 0 < k < x.shape[axis] or x.dtype is torch.bool:
         return _first_of_sorted(x, k, axis, largest)
     # torch breaks ties arbitrarily; one element more than requested shows whether there are ties.
@@ -298,10 +293,8 @@ def _is_within(indices: Tensor, size: int) -> bool:
 
 
 def _align_updates(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> tuple[int, Tensor, Tensor]:
-    if indices.ndim != 1:
-        raise ValueError(f"indices must have 1 axis, got {indices.ndim}")
-    axis = _axis(axis, x.ndim)
-    updates = updates.broadcast_to((*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :]))
+    axis, shape = scattered_shape(x, indices, axis)
+    updates = updates.broadcast_to(shape)
     return axis, _nonnegative(indices, x.shape[axis], x), updates
 
 
@@ -314,14 +307,7 @@ def _scatter_reduce(x: Tensor, axis: int, places: Tensor, updates: Tensor, how: 
 
 def _segments(empty: float, data: Tensor, ids: Tensor, count: int | None) -> Tensor:
     """Result for segments without rows."""
-    if ids.ndim != 1 or data.ndim == 0 or ids.shape[0] != data.shape[0]:
-        raise ValueError(
-            f"segment_ids must have 1 axis, as long as the first of data, got shapes {list(ids.shape)} and "
-            f"{list(data.shape)}"
-        )
-    count = _extremes(ids)[1] + 1 if count is None else count
-    if count < 0:
-        raise ValueError(f"num_segments must be >= 0, got {count}")
+    count = segment_count(data, ids, count, lambda: _extremes(ids)[1])
     _check_where_torch_does_not(ids, 0, count, data if count else ids[:0])
     if math.isinf(empty) and not data.is_floating_point():
         limits = torch.iinfo(data.dtype)

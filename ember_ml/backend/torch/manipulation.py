@@ -11,7 +11,6 @@ from torch import ravel
 
 from ember_ml.backend.numpy.manipulation import (
     _check_parts,
-    _check_same_shape,
     _constants,
     _counts,
     _parts,
@@ -22,6 +21,7 @@ from ember_ml.backend.numpy.manipulation import (
 )
 from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.shapes.axes import axis_of as _axis
+from ember_ml.shapes.manipulation import stacked_axis
 
 Tensor = torch.Tensor
 
@@ -114,7 +114,7 @@ def stack(arrays: list[Tensor], /, *, axis: int = 0) -> Tensor:
     try:
         return torch.stack(arrays, axis)
     except IndexError:
-        _check_same_shape(arrays)
+        stacked_axis(arrays, axis)
         raise
 
 

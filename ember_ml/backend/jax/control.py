@@ -18,7 +18,15 @@ from ember_ml.backend.jax.transform import vectorized as _vectorized
 
 def branch(pred: Array, yes: Callable[[], Any], no: Callable[[], Any]) -> Any:
     """Result of one of two functions, chosen when compiled code runs."""
-    return lax.cond(pred.astype(bool), lambda: _tensors(yes()), lambda: _tensors(no()))
+    results: list[Any] = []
+
+    def leaves(f: Callable[[], Any]) -> list[Any]:
+        results.append(_tensors(f()))
+        # JAX sorts the keys of dictionaries; here they are in the order of the first result.
+        return _tree.leaves(_tree.map(lambda _, leaf: leaf, results[0], results[-1]))
+
+    found = lax.cond(pred.astype(bool), lambda: leaves(yes), lambda: leaves(no))
+    return _tree.unflatten(results[0], found)
 
 
 def loop(test: Callable[..., Any], step: Callable[..., Any], state: tuple[Array, ...]) -> Any:

@@ -224,6 +224,9 @@ def _converted(x: Array, dtype: np.dtype[Any]) -> Array:
         # JAX 0.10: a complex number with a real part of zero becomes False.
         return x != 0
     y = lax.convert_element_type(x, dtype)
+    if dtype.kind == "u" and x.dtype.kind not in "biu":
+        # XLA makes zeros of negative numbers, which are integers modulo the range elsewhere.
+        return jnp.where(x < 0, lax.convert_element_type(x, np.int64 if HAS_X64 else np.int32).astype(dtype), y)
     # JAX 0.10: XLA takes the product with a converted bool for a choice, whereby zero times infinity is zero.
     return lax.optimization_barrier(y) if x.dtype.kind == "b" and dtype.kind not in "iu" else y
 

@@ -48,6 +48,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     if indices.ndim != x.ndim:
         raise ValueError(f"indices must have {x.ndim} axes, as x has, got {indices.ndim}")
     axis = _axis(axis, x.ndim)
+    np.broadcast_shapes(*((*shape[:axis], *shape[axis + 1 :]) for shape in (x.shape, indices.shape)))
     _check(indices, x.shape[axis])
     return _take_along_axis(x, indices, axis)
 

@@ -173,5 +173,5 @@ def view_as_complex(x: Array, /) -> Array:
 def sliding_window(x: Array, /, window_shape: Any, axis: Any = None) -> Array:
     for length, place in zip(*host._windows(window_shape, axis, x.shape), strict=True):
         starts = jnp.arange(x.shape[place] - length + 1)[:, None]
-        x = jnp.moveaxis(jnp.take(x, starts + jnp.arange(length), place, mode="clip"), place + 1, -1)
+        x = jnp.moveaxis(x[(slice(None),) * place + (starts + jnp.arange(length),)], place + 1, -1)
     return x

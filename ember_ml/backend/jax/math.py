@@ -398,18 +398,22 @@ erfinv = jitted(lambda x: definition_of("erfinv")(x) if x.dtype == jnp.float64 e
 
 @static("mode")
 def convolve(a: Array, v: Array, mode: str = "full") -> Array:
-    return _slide(a, v[::-1], mode) if a.shape[:1] >= v.shape[:1] else _slide(v, a[::-1], mode)
+    a, v = (a, v) if a.shape[:1] >= v.shape[:1] else (v, a)
+    pads = sliding_pads(a, v, mode)
+    return _slide(a, v[::-1], pads)
 
 
 @static("mode")
 def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     v = jnp.conj(v)
-    return _slide(a, v, mode) if a.shape[:1] >= v.shape[:1] else _slide(v, a, mode)[::-1]
+    if a.shape[:1] >= v.shape[:1]:
+        return _slide(a, v, sliding_pads(a, v, mode))
+    return _slide(v, a, sliding_pads(v, a, mode))[::-1]
 
 
-def _slide(a: Array, v: Array, mode: str) -> Array:
+def _slide(a: Array, v: Array, pads: tuple[int, int]) -> Array:
     """Products of ``v`` with every window of ``a``, which is the longer one."""
-    padded = jnp.pad(a, sliding_pads(a, v, mode))
+    padded = jnp.pad(a, pads)
     if _is(jnp.inexact, a):
         return lax.conv_general_dilated(padded[None, None], v[None, None], (1,), "VALID", precision="highest")[0, 0]
     places = jnp.arange(len(padded) - len(v) + 1)[:, None] + jnp.arange(len(v))

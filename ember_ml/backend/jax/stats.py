@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array, lax
 
 from ember_ml.backend import native_for
-from ember_ml.backend.jax.core import jitted, static_lists
+from ember_ml.backend.jax.core import cast, jitted, static_lists
 from ember_ml.backend.numpy.core import check_cast
 from ember_ml.shapes.axes import axes_of, axis_of
 
@@ -36,7 +36,7 @@ def _in_dtype(x: Array, dtype: np.dtype[Any] | None) -> Array:
     if dtype is None:
         return x
     check_cast(x.dtype, dtype)
-    return x.astype(dtype)
+    return cast(x, dtype)
 
 
 @static_lists("axis", "dtype", "keepdims")

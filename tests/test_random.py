@@ -449,6 +449,10 @@ def compiled(backend: Backend, function: Callable[..., Any]) -> Callable[..., An
         import mlx.core as mx
 
         return mx.compile(function)
+    if backend.name == "jax":
+        import jax
+
+        return jax.jit(function)
     return function
 
 
@@ -459,8 +463,10 @@ COMPILED = ["bits", "uniform between", "bernoulli", "randint", "permutation", "e
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_code_draws_the_same_numbers(backend: Backend, name: str) -> None:
     draw = compiled(backend, DRAWS[name])
+    # Numbers that are derived from uniform ones agree to a few units in the last place.
+    tolerance = 4e-7 if name == "exponential" and backend.name == "jax" else 0
     for seed in (1, 2**63 + 5):
-        np.testing.assert_array_equal(host(draw(random.key(seed))), reference(name, seed))
+        np.testing.assert_allclose(host(draw(random.key(seed))), reference(name, seed), tolerance)
 
 
 @pytest.mark.parametrize("name", ["gamma", "beta", "dirichlet", "poisson", "binomial"])

@@ -134,7 +134,7 @@ def _linear_crossentropy(
     size = max(min(chunk or count, count), 1)
     whole = count // size * size
     rows, labels = x.reshape(count, x.shape[-1]), y_true.reshape(count)
-    parts = (rows[:whole].reshape(-1, size, x.shape[-1]), labels[:whole].reshape(-1, size))
+    parts = (rows[:whole].reshape(count // size, size, x.shape[-1]), labels[:whole].reshape(count // size, size))
     losses = lax.map(lambda part: losses_of(*part), parts).reshape(whole)
     if whole < count:
         losses = jnp.concatenate([losses, losses_of(rows[whole:], labels[whole:])])

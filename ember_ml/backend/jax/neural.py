@@ -72,7 +72,7 @@ def _convolve_by_position(x: Array, kernel: Array, window: Windows, data_format:
     """Depthwise convolution as a sum over the kernel's positions. JAX 0.10: that of XLA is slow on CPUs."""
     place = x.ndim - 1 if shapes.is_last(data_format) else 1
     padded = jnp.pad(jnp.moveaxis(wide(x), place, -1), [(0, 0), *window.pads, (0, 0)])
-    filters = wide(kernel).reshape(-1, padded.shape[-1], kernel.shape[-1] // padded.shape[-1])
+    filters = wide(kernel).reshape(math.prod(window.kernel), padded.shape[-1], kernel.shape[-1] // padded.shape[-1])
     parts = (padded[(slice(None), *cut)][..., None] * filters[i] for i, cut in enumerate(shapes.kernel_slices(window)))
     total = reduce(jnp.add, parts)
     return jnp.moveaxis(total.reshape(*total.shape[:-2], kernel.shape[-1]), -1, place).astype(x.dtype)

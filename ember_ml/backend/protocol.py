@@ -1,7 +1,7 @@
 """The backend interface: the modules of a backend, and the members of each that the library uses.
 
 A backend is a package with a module ``core`` (``Core``), a module for each category of operations (``math``,
-``linearalg`` ...) and optionally the modules ``random``, ``transform``, ``control`` and ``optim``.
+``linearalg`` ...) and optionally the modules ``random``, ``transform``, ``control``, ``collectives`` and ``optim``.
 
 ========================  ============================================================================================
 module                    if it is absent
@@ -12,10 +12,11 @@ a category of operations  its operations are looked up in the package itself; th
 ``random``                all random operations raise ``MissingOperationError``
 ``transform``             ``grad``, ``vmap``, ``compile`` and the other transforms raise ``MissingOperationError``
 ``control``               ``cond`` and ``while_loop`` use Python control flow, and ``vectorized_map`` is a loop
+``collectives``           collective operations raise ``MissingOperationError``, with one rank too
 ``optim``                 optimizers compute their update rules with operations
 ========================  ============================================================================================
 
-A module must define every member of its protocol (``Core``, ``Random``, ``Transform``); if it does not, an error names
+A module must define every member of its protocol (``Core``, ``Random``, ``Transform``, ``Collectives``); if it does not, an error names
 the missing members. Each member of ``CoreOptions``, ``TransformOptions``, ``Control`` and ``Optim`` is optional; its
 docstring says what happens without it.
 
@@ -356,6 +357,23 @@ class Control(Protocol):
         """``f`` for all slices of a tree along the first axis at once. Absent: a loop over the slices."""
 
 
+class Collectives(Protocol):
+    """``collectives``: how ranks reach each other, in addition to the operations of that category."""
+
+    @property
+    def TIMES_OUT(self) -> bool:  # noqa: N802
+        """Whether collectives raise an error after the timeout; if not, the process is ended."""
+
+    def start(self, timeout: float, /) -> None:
+        """Connect the ranks of the launch; collectives may take ``timeout`` seconds. Called once."""
+
+    def exchange(self, header: bytes, /) -> list[bytes]:
+        """Headers of all ranks, which have one length, in the order of ranks."""
+
+    def average(self, tensors: Sequence[Tensor], /) -> list[Tensor]:
+        """Means over all ranks of floating tensors of one dtype and device, reduced at once."""
+
+
 class Optim(Protocol):
     """``optim``: fused update rules, each a function with the name of the optimizer (``Adam``)."""
 
@@ -396,10 +414,12 @@ if TYPE_CHECKING:
     from ember_ml.backend.mlx import core as _mlx_core
     from ember_ml.backend.mlx import random as _mlx_random
     from ember_ml.backend.mlx import transform as _mlx_transform
+    from ember_ml.backend.numpy import collectives as _numpy_collectives
     from ember_ml.backend.numpy import core as _numpy_core
     from ember_ml.backend.numpy import optim as _numpy_optim
     from ember_ml.backend.numpy import random as _numpy_random
     from ember_ml.backend.numpy import transform as _numpy_transform
+    from ember_ml.backend.torch import collectives as _torch_collectives
     from ember_ml.backend.torch import control as _torch_control
     from ember_ml.backend.torch import core as _torch_core
     from ember_ml.backend.torch import optim as _torch_optim
@@ -420,5 +440,7 @@ if TYPE_CHECKING:
     _transform = _jax_transform
     _control: Control = _torch_control
     _control = _jax_control
+    _collectives: Collectives = _numpy_collectives
+    _collectives = _torch_collectives
     _optim: Optim = _numpy_optim
     _optim = _torch_optim

@@ -797,6 +797,8 @@ class rows:  # noqa: N801 - reads as a noun where it is used
     Args:
         first: number of the first row.
         count: number of rows.
+        of: number of rows of the larger draw. If it is given, they are the examples of a batch, of which each rank of
+            ``ember_ml.distributed`` has a slice, and ``BatchNorm`` uses the statistics of the whole batch.
 
     >>> whole = random_uniform((4, 2), key=7)
     >>> with rows(2, 2):
@@ -804,8 +806,8 @@ class rows:  # noqa: N801 - reads as a noun where it is used
     True
     """
 
-    def __init__(self, first: int, count: int) -> None:
-        self.rows = first, count
+    def __init__(self, first: int, count: int, of: int | None = None) -> None:
+        self.rows = _threefry.Rows(first, count, of)
 
     def __enter__(self) -> None:
         self.outer, _threefry.here.rows = _threefry.here.rows, self.rows
@@ -1101,9 +1103,9 @@ class _Draw:
     def _start(self) -> int:
         """Number of the first element: 0, except in a block of ``rows``."""
         rows = _threefry.here.rows
-        if rows is None or not self.shape or self.shape[0] != rows[1]:
+        if rows is None or not self.shape or self.shape[0] != rows.count:
             return 0
-        return rows[0] * _math.prod(self.shape[1:])
+        return rows.first * _math.prod(self.shape[1:])
 
     def _known_key(self) -> Any:
         """Words of the key as integers where their values are available."""

@@ -1103,7 +1103,7 @@ class _Draw:
     def _start(self) -> int:
         """Number of the first element: 0, except in a block of ``rows``."""
         rows = _threefry.here.rows
-        if rows is None or not self.shape or self.shape[0] != rows.count:
+        if rows is None or not self.shape or self.shape[0] != rows.length:
             return 0
         return rows.first * _math.prod(self.shape[1:])
 

@@ -14,11 +14,9 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Words: TypeAlias = tuple[Any, Any]
-# First row and number of rows of a part of a larger draw.
-Rows: TypeAlias = tuple[int, int]
 
 MASK = 0xFFFFFFFF
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -103,6 +101,14 @@ class Stream:
         self.__init__(**state)  # type: ignore[misc]
 
 
+class Rows(NamedTuple):
+    """Rows of a larger draw: the number of the first, how many they are, and of how many, if that is known."""
+
+    first: int
+    length: int
+    of: int | None
+
+
 class Block:
     """Open ``stream`` block: its key, which may be traced tensors, and its number of draws.
 
@@ -118,7 +124,7 @@ class Block:
 
 
 class Here(threading.local):
-    """State of a thread: the innermost blocks of ``stream`` and ``rows``, the depth of ``native`` blocks, its stream."""
+    """State of a thread: the innermost ``stream`` and ``rows``, the depth of ``native`` blocks, and its own stream."""
 
     def __init__(self) -> None:
         # Set on the instance from the start: an attribute added while tracing would invalidate the traced program.
@@ -192,12 +198,17 @@ def seed() -> int:
     return _process.seed
 
 
+def current_rows() -> Rows | None:
+    """Rows of the innermost block of ``rows`` in this thread."""
+    return here.rows
+
+
 def draw() -> tuple[int, int]:
     """Next key of the stream of this thread."""
     return own_stream().next()
 
 
-Position: TypeAlias = tuple["Block | Stream | None", int, "Rows | None"]
+Position: TypeAlias = tuple[Block | Stream | None, int, Rows | None]
 
 
 def position() -> Position:

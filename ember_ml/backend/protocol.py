@@ -16,9 +16,9 @@ a category of operations  its operations are looked up in the package itself; th
 ``optim``                 optimizers compute their update rules with operations
 ========================  ============================================================================================
 
-A module must define every member of its protocol (``Core``, ``Random``, ``Transform``, ``Collectives``); if it does not, an error names
-the missing members. Each member of ``CoreOptions``, ``TransformOptions``, ``Control`` and ``Optim`` is optional; its
-docstring says what happens without it.
+A module must define every member of its protocol (``Core``, ``Random``, ``Transform``, ``Collectives``); if it does
+not, an error names the missing members. Each member of ``CoreOptions``, ``TransformOptions``, ``Control`` and ``Optim``
+is optional; its docstring says what happens without it.
 
 In the protocols, tensors and dtypes are those of the engine, and a device is a result of ``find_device``, or ``None``
 for the default device.
@@ -407,10 +407,12 @@ def lacking(module: ModuleType, protocol: type) -> list[str]:
 
 if TYPE_CHECKING:
     # The type checker checks the included engines against the protocols.
+    from ember_ml.backend.jax import collectives as _jax_collectives
     from ember_ml.backend.jax import control as _jax_control
     from ember_ml.backend.jax import core as _jax_core
     from ember_ml.backend.jax import random as _jax_random
     from ember_ml.backend.jax import transform as _jax_transform
+    from ember_ml.backend.mlx import collectives as _mlx_collectives
     from ember_ml.backend.mlx import core as _mlx_core
     from ember_ml.backend.mlx import random as _mlx_random
     from ember_ml.backend.mlx import transform as _mlx_transform
@@ -442,5 +444,7 @@ if TYPE_CHECKING:
     _control = _jax_control
     _collectives: Collectives = _numpy_collectives
     _collectives = _torch_collectives
+    _collectives = _mlx_collectives
+    _collectives = _jax_collectives
     _optim: Optim = _numpy_optim
     _optim = _torch_optim

@@ -1,7 +1,7 @@
 """Many processes: the ranks of a launch, and what they compute together.
 
-``ember-ml launch -n 4 train.py`` starts a program on four ranks; torchrun, ``mlx.launch``, ``mpirun`` and ``srun`` do as
-well. In a program that was started alone there is one rank, and collectives return what they were given.
+``ember-ml launch -n 4 train.py`` starts a program on four ranks; torchrun, ``mlx.launch``, ``mpirun`` and ``srun`` do
+as well. In a program that was started alone there is one rank, and collectives return what they were given.
 
 >>> from ember_ml import distributed
 >>> distributed.init()

@@ -71,11 +71,16 @@ def start(transport: Collectives) -> None:
     """Connect the ranks over a transport, if they are not connected yet."""
     with _state.lock:
         if transport not in _state.started:
-            if _state.file is None:
-                _open_file()
-                threading.Thread(target=_watch, name="ember_ml.distributed", daemon=True).start()
-            _attempt(transport, "init", lambda: transport.start(_state.timeout))
+            connect(transport.start, transport.TIMES_OUT)
             _state.started.append(transport)
+
+
+def connect(start: Callable[[float], None], times_out: bool) -> None:
+    """Call ``start``, which connects the ranks, with the timeout; it may raise an error of its own after that."""
+    if _state.file is None:
+        _open_file()
+        threading.Thread(target=_watch, name="ember_ml.distributed", daemon=True).start()
+    _attempt("init", times_out, lambda: start(_state.timeout))
 
 
 def run(transport: Collectives, text: str, function: Callable[[], T]) -> T:
@@ -88,15 +93,15 @@ def run(transport: Collectives, text: str, function: Callable[[], T]) -> T:
             _compare(transport.exchange(_header(text)))
         return function()
 
-    return _attempt(transport, text, checked)
+    return _attempt(text, transport.TIMES_OUT, checked)
 
 
-def _attempt(transport: Collectives, text: str, function: Callable[[], T]) -> T:
+def _attempt(text: str, times_out: bool, function: Callable[[], T]) -> T:
     """Result of ``function``; its errors become one that says how far each rank has come."""
     _state.count += 1
     _state.text = text
     _record("in")
-    _state.deadline = time.monotonic() + _state.timeout + _GRACE * transport.TIMES_OUT
+    _state.deadline = time.monotonic() + _state.timeout + _GRACE * times_out
     try:
         return function()
     except DistributedError:

@@ -60,10 +60,10 @@ def exchange(header: bytes) -> list[bytes]:
 
 def average(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Means over all ranks of tensors of one dtype, which are joined and reduced at once."""
-    flat = torch.cat([x.detach().reshape(-1) for x in tensors]).div_(SIZE)
+    flat = torch.cat([x.detach().reshape(-1) for x in tensors])
     if flat.numel():
         dist.all_reduce(flat, group=_group(flat))
-    parts = flat.split([x.numel() for x in tensors])
+    parts = flat.div_(SIZE).split([x.numel() for x in tensors])
     return [part.view(x.shape) for part, x in zip(parts, tensors, strict=True)]
 
 
@@ -99,7 +99,9 @@ def reduce_scatter(x: torch.Tensor, /) -> torch.Tensor:
     return x if SIZE == 1 else _reduce_scatter(x)
 
 
-def _operator(shape: Callable[..., Sequence[int]], schema: str = "(Tensor x) -> Tensor") -> Any:
+def _operator(
+    shape: Callable[..., Sequence[int]], schema: str = "(Tensor x) -> Tensor"
+) -> Callable[[Callable[..., torch.Tensor]], Callable[..., torch.Tensor]]:
     """Decorator for an operator that compilers of torch do not look into, with the gradient rule of the operation.
 
     Args:

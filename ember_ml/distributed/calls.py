@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -106,7 +107,7 @@ def _attempt(text: str, times_out: bool, function: Callable[[], T]) -> T:
         return function()
     except DistributedError:
         raise
-    except (RuntimeError, OSError) as error:
+    except (RuntimeError, OSError, ValueError) as error:  # JAX raises all of them for a lost connection
         raise DistributedError(_report(f"{type(error).__name__}: {_first_line(error)}")) from error
     finally:
         _state.deadline = float("inf")
@@ -130,10 +131,9 @@ def _compare(headers: list[bytes]) -> None:
 
 def _report(problem: str) -> str:
     """What failed on this rank, and how far each rank has come."""
-    return (
-        f"{_state.text} failed on rank {LAUNCH.rank} of {LAUNCH.size}{_at_step(_state.step)}: {problem}\n"
-        + "\n".join(f"  rank {rank}: {_progress(rank)}" for rank in range(LAUNCH.size))
-    )
+    ranks = "\n".join(f"  rank {rank}: {_progress(rank)}" for rank in range(LAUNCH.size))
+    call = f"call {_state.count}, {_state.text}{_at_step(_state.step)}"
+    return f"all ranks must make {call}; rank {LAUNCH.rank} of {LAUNCH.size} got {problem}\n{ranks}"
 
 
 def _at_step(step: int | None) -> str:
@@ -141,7 +141,8 @@ def _at_step(step: int | None) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [""])[0]
+    """First line of a message, without the place in the engine's own source that gloo puts first."""
+    return re.sub(r"\[\S+:\d+\] ", "", (str(error).strip().splitlines() or [""])[0])
 
 
 def _folder() -> Path:

@@ -52,7 +52,8 @@ def start(timeout: float) -> None:
 
 def exchange(header: bytes) -> list[bytes]:
     """Headers of all ranks."""
-    found = bytes(mx.distributed.all_gather(mx.array(list(header), mx.uint8)))
+    # Reading values holds the GIL until they are there, and evaluation does not.
+    found = bytes(_evaluate(mx.distributed.all_gather(mx.array(list(header), mx.uint8))))
     return [found[i : i + len(header)] for i in range(0, len(found), len(header))]
 
 

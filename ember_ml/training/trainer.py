@@ -641,7 +641,11 @@ class Trainer:
             # Weights may all be zero.
             factor = weight / total if type(total) is int else weight / ops.maximum(total, 1e-30)
         # The mean of all ranks is taken. If a batch has fewer examples than ranks, each computes the whole of it.
-        return factor if share.examples == share.of else factor * self._size
+        is_whole = share.examples == share.of
+        # Larger gradients would overflow more often in float16, so there the mean is multiplied.
+        if self.loss_scale is not None:
+            return factor / self._size if is_whole else factor
+        return factor if is_whole else factor * self._size
 
     def _rows(self, share: Share) -> AbstractContextManager[None]:
         """Context manager in which the part of a batch draws the random numbers of its examples."""
@@ -663,6 +667,8 @@ class Trainer:
         }
         loss, grads, buffers = distributed.average_gradients((loss, grads, buffers))
         self.model.assign(buffers)
+        if self.loss_scale is not None:
+            loss, grads = tree.map(lambda x: ops.multiply(x, self._size), (loss, grads))
         return loss, grads
 
     def _finish_step(self, loss: Any, size: Any, grads: dict[str, Any], batches: int = 1) -> None:

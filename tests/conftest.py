@@ -27,7 +27,7 @@ QUICK_STEP = 20
 # Without --whole, one of so many tests of JAX runs: it compiles every case, which takes half an hour for all of them.
 # Of the named files, all tests run.
 SAMPLE = 64
-NEVER_SAMPLED = ("test_jax.py", "test_threefry.py", "test_learning.py")
+NEVER_SAMPLED = ("test_distributed.py", "test_jax.py", "test_threefry.py", "test_learning.py")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

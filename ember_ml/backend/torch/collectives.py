@@ -207,7 +207,9 @@ def _group(x: torch.Tensor) -> Any:
 
 def _bytes(x: torch.Tensor) -> torch.Tensor:
     """Bytes of ``x`` as a vector, of which any transport has the dtype; no copy if ``x`` is contiguous."""
-    return x.detach().contiguous().view(-1).view(torch.uint8)
+    flat = x.detach().reshape(-1)
+    # One element may have any stride, and bytes need a stride of 1.
+    return (flat if flat.stride() == (1,) else flat.clone(memory_format=torch.contiguous_format)).view(torch.uint8)
 
 
 def _gather(x: torch.Tensor) -> torch.Tensor:

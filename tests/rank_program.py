@@ -6,9 +6,6 @@ The program is also imported, to run the same in the process of a test.
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -16,8 +13,11 @@ from typing import Any
 
 import environment  # noqa: F401 - variables that engines read when they are imported
 import numpy as np
+import pytest
 
 from ember_ml import distributed, nn, ops, optim, training
+from ember_ml.errors import DistributedError
+from ember_ml.training.ranks import check_equal, gather
 
 RANDOM = np.random.default_rng(0)
 # The last batch of an epoch has three examples, fewer than four ranks.
@@ -98,59 +98,83 @@ def curve(
     return {"steps": history.steps, **figures}
 
 
+def check_loss_that_is_not_a_number(folder: str) -> None:
+    """One example is NaN, so one rank has it; all stop with the same message."""
+    trainer = trainer_of("perceptron", training.FailOnNaN())
+    x = np.where(np.arange(COUNT)[:, None] == 40, np.nan, POINTS)
+    with pytest.raises(FloatingPointError, match="the loss of update 2 must be finite, got nan"):
+        trainer.fit(x, HEIGHTS, batch_size=BATCH, shuffle=False, verbose=0)
+
+
+def check_different_models(folder: str) -> None:
+    ops.random.set_seed(distributed.rank())
+    trainer = training.Trainer(perceptron(), "mse", optim.SGD(0.1))
+    with pytest.raises(DistributedError, match="must be the same on all ranks at the start, got different values of 0"):
+        trainer.fit(POINTS, HEIGHTS)
+
+
+def check_seeds_of_each_rank(folder: str) -> None:
+    """Without a common seed, all ranks use the order of rank 0."""
+    trainer = trainer_of("perceptron")
+    ops.random.set_seed(distributed.rank())
+    trainer.fit(POINTS, HEIGHTS, batch_size=BATCH)
+    assert len({json.dumps(losses) for losses in gather(trainer.history.steps)}) == 1
+
+
+def check_a_stop_on_one_rank(folder: str) -> None:
+    def stop(trainer: Any, record: Any) -> None:
+        if distributed.rank() == 1:
+            trainer.stop()
+
+    trainer = trainer_of("perceptron", training.LambdaCallback(on_epoch_end=stop))
+    trainer.fit(POINTS, HEIGHTS, batch_size=BATCH, epochs=5)
+    assert trainer.epoch == 1
+
+
+def check_files_of_rank_0(folder: str) -> None:
+    """One rank writes, all know the path, and an error of the writer is an error of all."""
+    log = f"{folder}/{distributed.rank()}.csv"
+    trainer = trainer_of("perceptron", training.CSVLogger(log))
+    trainer.fit(POINTS, HEIGHTS, batch_size=BATCH, verbose=2)
+    assert Path(log).exists() == (distributed.rank() == 0)
+    assert gather(str(trainer.save(f"{folder}/files"))) == [f"{folder}/files/checkpoint-00000003.safetensors"] * 2
+    with pytest.raises(Exception, match=r"Not a directory|File exists|rank 0 must succeed"):
+        trainer.save(f"{log.replace('1.csv', '0.csv')}/within")
+
+
+def check_statistics_of_each_rank(folder: str) -> None:
+    """Without synchronisation, running statistics are averaged, so that all ranks have one model."""
+    trainer = trainer_of("convolutional", sync_batch_norm=False)
+    trainer.fit(IMAGES, LABELS, batch_size=BATCH)
+    check_equal(trainer.model.tensors())
+    assert np.abs(ops.to_numpy(trainer.model.tensors()["1.running_mean"])).max() > 0
+
+
+def check_metrics_of_all_examples(folder: str) -> None:
+    """AUC needs all scores, and the state of metrics in a checkpoint is that of all ranks."""
+    trainer = training.Trainer(perceptron(), "mse", optim.SGD(0.0), ["auc", "r2"])
+    trainer.model.assign({path: ops.ones_like(x) for path, x in trainer.model.tensors().items()})
+    kinds = (HEIGHTS > 0).astype(np.float32)
+    found = trainer.evaluate(POINTS, kinds, batch_size=BATCH)
+    scores = trainer.predict(POINTS)
+    assert found["auc"] == pytest.approx(training.AUC()(kinds, scores), rel=1e-6)
+    assert found["r2"] == pytest.approx(training.R2()(kinds, scores), rel=1e-5)
+
+
+def check_batches_that_cannot_be_divided(folder: str) -> None:
+    trainer = trainer_of("perceptron")
+    with pytest.raises(ValueError, match="the first axes must have one length, the number of examples"):
+        trainer.fit([(POINTS[:4], HEIGHTS[:2])])
+
+
 def main(jobs: list[dict[str, Any]]) -> None:
-    results = [curve(**job) for job in jobs]
-    sizes = distributed.rank(), distributed.size()
-    if sizes[0] == 0:
-        print("RESULT" + json.dumps({"size": sizes[1], "results": results}))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def launch(engine: str, size: int, jobs: list[dict[str, Any]], timeout: float = 120) -> list[Any]:
-    """Results of jobs on that many ranks."""
-    outputs = run_ranks(engine, size, [str(Path(__file__)), json.dumps(jobs)], timeout)
-    for code, out, error in outputs:
-        assert code == 0, f"{out}\n{error}"
-    line = next(line for line in outputs[0][1].splitlines() if line.startswith("RESULT"))
-    found = json.loads(line.removeprefix("RESULT"))
-    assert found["size"] == size
-    # Rank 0 alone prints, except for gloo.
-    assert all(line.startswith("[Gloo]") for _, out, _ in outputs[1:] for line in out.splitlines())
-    return list(found["results"])
-
-
-def run_ranks(engine: str, size: int, arguments: list[str], timeout: float = 120) -> list[tuple[int, str, str]]:
-    """Exit code, output and errors of each rank of a program."""
-    common = {
-        **os.environ,
-        "WORLD_SIZE": str(size),
-        "MASTER_PORT": str(free_port()),
-        "EMBER_ML_BACKEND": engine,
-        "EMBER_ML_DEVICE": "cpu",
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), str(Path(__file__).parent)]),
-    }
-    processes = [
-        subprocess.Popen(
-            [sys.executable, *arguments],
-            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(size)
-    ]
-    try:
-        pairs = [process.communicate(timeout=timeout) for process in processes]
-        return [(process.returncode, *pair) for process, pair in zip(processes, pairs, strict=True)]
-    finally:
-        for process in processes:
-            process.kill()
+    results: list[Any] = []
+    for job in jobs:
+        options = dict(job)
+        check = options.pop("check", None)
+        results.append(curve(**options) if check is None else globals()[check](**options))
+    if distributed.rank() == 0:
+        print("RESULT" + json.dumps({"size": distributed.size(), "results": results}))
 
 
 if __name__ == "__main__":

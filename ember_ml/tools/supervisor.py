@@ -242,7 +242,7 @@ def _wait(selector: selectors.BaseSelector, ranks: list[_Rank]) -> list[_Rank]:
 def _end(selector: selectors.BaseSelector, ranks: list[_Rank], number: int) -> None:
     """Tell all ranks to end, first with the signal ``number``, and kill those that do not; at once after Ctrl-C."""
     try:
-        for step in (number, signal.SIGTERM):
+        for step in dict.fromkeys((number, signal.SIGTERM)):
             for rank in ranks:
                 rank.tell(step)
             deadline = time.monotonic() + _GRACE

@@ -167,6 +167,46 @@ def check_batches_that_cannot_be_divided(folder: str) -> None:
         trainer.fit([(POINTS[:4], HEIGHTS[:2])])
 
 
+class Bytes(training.Callback):
+    """Bytes of parameters, gradients and optimizer state that this rank holds after a step."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self.held: list[int] = []
+        self.update = optimizer.update
+        optimizer.update = self.watch
+
+    def watch(self, model: Any, grads: Any) -> None:
+        self.grads = _bytes(grads)
+        self.update(model, grads)
+
+    def on_step_end(self, trainer: Any, loss: Any) -> None:
+        self.held = [_bytes(trainer.model.parameters()), self.grads, _bytes(trainer.optimizer.tensors())]
+
+
+def _bytes(tensors: dict[str, Any]) -> int:
+    return sum(ops.to_numpy(x).nbytes for x in tensors.values())
+
+
+def sharded(folder: str, steps: int = 6, strategy: str = "sharded") -> dict[str, Any]:
+    """Losses and figures of a run that saves in an epoch, and the bytes that each rank held."""
+    ops.random.set_seed(3)
+    model = nn.Sequential(nn.Linear(6, 40, bias=False), nn.BatchNorm(40), nn.Tanh(), nn.Dropout(0.2), nn.Linear(40, 1))
+    # Weight decay for some paths, and clipping by the norm of all parts.
+    optimizer = optim.AdamW(0.01, clip_norm=0.5, no_decay="*.bias")
+    watch = Bytes(optimizer)
+    average = training.ModelAverage(0.5)
+    callbacks = [watch, average, training.EarlyStopping(patience=0), training.Checkpoint(folder, every=4)]
+    trainer = training.Trainer(model, "mse", optimizer, ["mae"], callbacks, strategy=strategy)
+    history = trainer.fit(
+        POINTS, HEIGHTS, batch_size=BATCH, max_steps=steps, validation_data=(POINTS[:30], HEIGHTS[:30]), resume=folder
+    )
+    with average.applied(model):
+        averaged = trainer.evaluate(POINTS, HEIGHTS)
+    figures = {key: history[key] for key in history.names() if key != "seconds"}
+    shapes = [list(x.shape) for x in model.parameters().values()]
+    return {"steps": history.steps, **figures, "averaged": averaged, "held": gather(watch.held), "shapes": shapes}
+
+
 def main(jobs: list[dict[str, Any]]) -> None:
     results: list[Any] = []
     for job in jobs:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ember_ml import distributed, ops, transform, tree
 from ember_ml.dtypes import written
+from ember_ml.errors import UnsupportedError
 from ember_ml.extend import activate, backend_of, current_backend
 from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.nn.precision import LossScale, Precision
@@ -28,6 +29,7 @@ from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.probabilities import expected_by
 from ember_ml.training.progress import Epoch, Progress
 from ember_ml.training.ranks import check_equal, gather, run_on_first
+from ember_ml.training.sharding import Sharding
 from ember_ml.transform.leaves import can_compile, has_compiler
 
 
@@ -81,6 +83,10 @@ class Trainer:
         accumulate: number of batches per step, whose gradients are added. A step then equals one with a batch of that
             size, except for what depends on the batch, such as ``BatchNorm``, and needs less memory. The last step of
             a pass over the data has the batches that are left.
+        strategy: ``"replicated"``, or ``"sharded"`` to divide the parameters, their gradients and the state of the
+            optimizer over the ranks during ``fit``, on torch and JAX. A step gathers the parameters and scatters the
+            sums of the gradients; the optimizer must update each element by itself, unlike ``Muon`` and ``Adafactor``.
+            All ranks must then call ``evaluate``, ``predict`` and ``save`` within ``fit``.
         sync_batch_norm: whether ``BatchNorm`` uses the statistics of the batches of all ranks in training, as one
             process does, or each rank those of its examples, which needs less communication.
 
@@ -103,6 +109,7 @@ class Trainer:
         compile: bool = False,
         precision: str | Precision | None = None,
         accumulate: int = 1,
+        strategy: str = "replicated",
         sync_batch_norm: bool = True,
     ) -> None:
         self.model = _check_instance(model, "tensors", "model must be a Module")
@@ -126,6 +133,12 @@ class Trainer:
         self.loss_scale = None if self.precision is None or self.precision.compute != "float16" else LossScale()
         self.accumulate = check_integer("accumulate", accumulate, 1)
         self.sync_batch_norm = sync_batch_norm
+        if strategy not in ("replicated", "sharded"):
+            raise ValueError(f"Trainer: strategy must be 'replicated' or 'sharded', got {strategy!r}")
+        self.strategy = strategy
+        self._sharding = Sharding(self.model, self.optimizer, self.callbacks) if strategy == "sharded" else None
+        if self._sharding is not None and self.loss_scale is not None:
+            raise UnsupportedError(f"Trainer: precision must not be in float16 for strategy='sharded', got {precision}")
         self.history = History()
         # Number of finished epochs, of steps in the current epoch, and of steps in total.
         self.epoch = self.batch = self.step = 0
@@ -229,6 +242,8 @@ class Trainer:
                 progress=progress,
             )
             self._roll_back()
+            if self._sharding is not None:
+                self._sharding.join()
             self._batch_size = data.batch_size if isinstance(data, Arrays) else None
             self._is_stopped, self._is_unchecked = False, self._expected is not None
             if resume is None or not self.restore(resume):
@@ -241,6 +256,8 @@ class Trainer:
                 check_equal(self.model.tensors(), self._device)
                 # One order of examples and one set of masks for all ranks.
                 ops.random.set_state(gather(ops.random.get_state(), self._device)[0])
+            if self._sharding is not None:
+                self._sharding.divide()
             self.optimizer.init(self.model)
             if self.loss_scale is not None:
                 self.loss_scale.init(next(iter(self.model.parameters().values())))
@@ -252,6 +269,8 @@ class Trainer:
                 with closing(self._batches(run)) as batches:
                     while self._has_epochs(run):
                         self._fit_epoch(run, batches)
+                if self._sharding is not None:
+                    self._sharding.join_model()
             except BaseException:
                 self._roll_back()
                 raise
@@ -267,7 +286,7 @@ class Trainer:
         metrics = [_reset_copy(metric) for metric in self.metrics]
         losses: list[Any] = []
         sizes: list[Any] = []
-        with self._on_model_backend(), self._in_mode(training=False):
+        with self._on_model_backend(), self._in_mode(training=False), self._whole_model():
             data = as_data(x, y, batch_size, self._device, sample_weight)
             for share in data.shares(shuffle=False, rank=self._rank, size=self._size):
                 batch, target, *weights = share.batch
@@ -297,7 +316,7 @@ class Trainer:
             batch_size: number of examples per call of the model.
         """
         predictions = []
-        with self._on_model_backend(), self._in_mode(training=False):
+        with self._on_model_backend(), self._in_mode(training=False), self._whole_model():
             data = Batches(x, self._device) if _is_batches(x) else Arrays(x, None, batch_size, self._device)
             for batch, *_ in data.batches(shuffle=False):
                 predictions.append(self._predict(self.model, batch))
@@ -355,6 +374,8 @@ class Trainer:
             # Figures added by callbacks may be NumPy scalars or tensors.
             "progress": json.dumps(progress, default=float),
         }
+        if self._sharding is not None:
+            content.update(self._sharding.joined_on_host(content))
 
         def write() -> str:
             if file is None:
@@ -372,6 +393,8 @@ class Trainer:
             directory: directory of the checkpoints, of which the last is restored, or the path of one file.
         """
         with self._on_model_backend():
+            if self._sharding is not None:
+                self._sharding.join()
             try:
                 content = ops.load_checkpoint(directory)
             except FileNotFoundError as error:
@@ -607,8 +630,16 @@ class Trainer:
 
     def _take_parts(self, group: list[Share]) -> None:
         """Train on several batches, or the parts of several ranks, with the gradient of the loss of all examples."""
-        run = self._compiled_part if self._is_compiled else self._add_gradients
         total = sum([share.weight for share in group[1:]], group[0].weight)
+        with self._whole_model():
+            loss, grads = self._add_parts(group, total)
+        if self._size > 1:
+            loss, grads = self._average_ranks(loss, grads, group)
+        self._finish_step(loss, total, grads, len(group))
+
+    def _add_parts(self, group: list[Share], total: Any) -> tuple[Any, dict[str, Any]]:
+        """Loss and gradients of this rank for batches whose examples have the weight ``total`` on all ranks."""
+        run = self._compiled_part if self._is_compiled else self._add_gradients
         sums: dict[str, Any] | None = None
         if len(group) > 1:
             sums = {path: ops.zeros_like(x) for path, x in self.model.parameters().items()}
@@ -629,9 +660,11 @@ class Trainer:
             loss = ops.add(loss, part)
             self._eval_step((loss, sums), self.metrics)
         assert sums is not None
-        if self._size > 1:
-            loss, sums = self._average_ranks(loss, sums, group)
-        self._finish_step(loss, total, sums, len(group))
+        return loss, sums
+
+    def _whole_model(self) -> AbstractContextManager[None]:
+        """Context manager in which the model has whole parameters, if they are divided over the ranks."""
+        return nullcontext() if self._sharding is None else self._sharding.whole_model()
 
     def _factor(self, share: Share, total: Any) -> Any:
         """Factor of the loss of a part in the loss of a step whose examples have the weight ``total``."""
@@ -665,7 +698,11 @@ class Trainer:
             for path, x in self.model.tensors().items()
             if x is not before.get(path) and ops.is_float(x)
         }
-        loss, grads, buffers = distributed.average_gradients((loss, grads, buffers))
+        if self._sharding is not None:
+            grads = self._sharding.average(grads)
+            loss, buffers = distributed.average_gradients((loss, buffers))
+        else:
+            loss, grads, buffers = distributed.average_gradients((loss, grads, buffers))
         self.model.assign(buffers)
         if self.loss_scale is not None:
             loss, grads = tree.map(lambda x: ops.multiply(x, self._size), (loss, grads))

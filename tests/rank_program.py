@@ -17,7 +17,7 @@ import pytest
 
 from ember_ml import distributed, nn, ops, optim, training
 from ember_ml.errors import DistributedError
-from ember_ml.training.ranks import check_equal, gather
+from ember_ml.training.ranks import check_model, gather
 
 RANDOM = np.random.default_rng(0)
 # The last batch of an epoch has three examples, fewer than four ranks.
@@ -146,7 +146,7 @@ def check_statistics_of_each_rank(folder: str) -> None:
     """Without synchronisation, running statistics are averaged, so that all ranks have one model."""
     trainer = trainer_of("convolutional", sync_batch_norm=False)
     trainer.fit(IMAGES, LABELS, batch_size=BATCH)
-    check_equal(trainer.model.tensors())
+    check_model(trainer.model.tensors())
     assert np.abs(ops.to_numpy(trainer.model.tensors()["1.running_mean"])).max() > 0
 
 
@@ -159,6 +159,23 @@ def check_metrics_of_all_examples(folder: str) -> None:
     scores = trainer.predict(POINTS)
     assert found["auc"] == pytest.approx(training.AUC()(kinds, scores), rel=1e-6)
     assert found["r2"] == pytest.approx(training.R2()(kinds, scores), rel=1e-5)
+
+
+def check_data_of_each_rank(folder: str) -> None:
+    trainer = trainer_of("perceptron")
+    own = slice(distributed.rank(), None, 2)
+    for data in ((POINTS[own], HEIGHTS[own]), ([(POINTS[own][:8], HEIGHTS[own][:8])],)):
+        with pytest.raises(DistributedError, match="the data must be the same on all ranks"):
+            trainer.fit(*data)
+
+
+def check_checkpoints_of_each_rank(folder: str) -> None:
+    trainer = trainer_of("perceptron")
+    place = f"{folder}/seen"
+    trainer.fit(POINTS, HEIGHTS)
+    trainer.save(place)
+    with pytest.raises(DistributedError, match=r"must read the same checkpoint, got \[3, None\]"):
+        trainer.restore(place if distributed.rank() == 0 else f"{folder}/elsewhere")
 
 
 def check_batches_that_cannot_be_divided(folder: str) -> None:

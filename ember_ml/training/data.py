@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ember_ml import ops, tree
 from ember_ml.dtypes import written
 from ember_ml.extend import unchecked, unwrap
+from ember_ml.training.ranks import check_batch
 
 # Examples, targets and, optionally, weights.
 Batch = tuple[Any, ...]
@@ -102,6 +103,9 @@ class Arrays(Data):
             # An array of indices reads a copy; a slice would refer to the file.
             return [ops.asarray(file[rows[part]], device=self.device) for file in files]
 
+        if size > 1:
+            head = slice(0, min(self.batch_size, self.count))
+            check_batch(tree.map(lambda x: None if x is None else x[head], self.parts), self.count, self.device)
         begins = range(skip * self.batch_size, self.count, self.batch_size)
         counts = [min(self.batch_size, self.count - begin) for begin in begins]
         slices = [slice_of(count, rank, size) for count in counts]
@@ -173,7 +177,7 @@ class Batches(Data):
         self, shuffle: bool, skip: int = 0, resume_state: Any = None, rank: int = 0, size: int = 1
     ) -> Generator[Share, None, None]:
         source = iter(self.source)
-        is_empty = not sum(1 for _ in islice(source, skip))
+        is_empty, is_first = not sum(1 for _ in islice(source, skip)), True
         if resume_state is not None:
             # An iterable may draw its order with the first batch, so the state is restored after the skipped ones.
             ops.random.set_state(resume_state)
@@ -188,6 +192,10 @@ class Batches(Data):
                     "Trainer: without y, x must be an iterable of batches (x, y), whose first axes count examples, "
                     "got a single number for a batch; if x is data itself, y is missing"
                 )
+            if size > 1 and is_first:
+                # One batch shows whether each rank has its own data; comparing all of them would take time.
+                check_batch(tensors, 0, self.device)
+            is_first = False
             yield _share_of(tensors, rank, size)
         if is_empty:
             raise ValueError(

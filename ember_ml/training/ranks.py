@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-from ember_ml import distributed, ops
+from ember_ml import distributed, ops, tree
 from ember_ml.errors import DistributedError
 from ember_ml.extend import unwrap
 from ember_ml.nn.tensor import wrap
@@ -51,14 +51,43 @@ def run_on_first(f: Callable[[], Any], device: str | None = None) -> Any:
     return result
 
 
-def check_equal(tensors: dict[str, Any], device: str | None = None) -> None:
-    """Raise an error if a tensor differs between ranks."""
-    sums = {path: zlib.crc32(ops.to_numpy(x).tobytes()) for path, x in tensors.items()}
-    others = gather(sums, device)
-    differing = sorted({path for other in others for path in {*sums, *other} if sums.get(path) != other.get(path)})
+def check_model(tensors: dict[str, Any], device: str | None = None) -> None:
+    """Raise an error if a tensor of a model differs between ranks."""
+    differing = _differences({path: _checksum(x) for path, x in tensors.items()}, device)
     if differing:
         shown = ", ".join(differing[:3]) + (f" and {len(differing) - 3} more" if len(differing) > 3 else "")
         raise DistributedError(
             f"Trainer: the model must be the same on all ranks at the start, got different values of {shown}; call "
             "ember_ml.ops.random.set_seed with one seed on every rank before the model is built, or load one file"
         )
+
+
+def check_batch(batch: Any, count: int, device: str | None = None) -> None:
+    """Raise an error if a batch, or the number of examples, differs between ranks."""
+    leaves = [leaf for leaf in tree.leaves(batch) if leaf is not None]
+    if _differences({"count": count, **{f"{i}": _checksum(x) for i, x in enumerate(leaves)}}, device):
+        raise DistributedError(
+            "Trainer: the data must be the same on all ranks, each of which takes its slice of every batch, got "
+            "different ones; give each rank all of the data, in one order"
+        )
+
+
+def check_checkpoint(step: int | None, device: str | None = None) -> None:
+    """Raise an error if ranks found checkpoints of different steps, or some of them none."""
+    steps = gather(step, device)
+    if len(set(steps)) > 1:
+        raise DistributedError(
+            f"Trainer: all ranks must read the same checkpoint, got {steps} as the numbers of their steps; all hosts "
+            "must see one directory"
+        )
+
+
+def _checksum(x: Any) -> int:
+    # An array of indices reads a copy of a file; others are contiguous already.
+    return zlib.crc32(ops.to_numpy(ops.asarray(x)).tobytes())
+
+
+def _differences(values: dict[str, int], device: str | None) -> list[str]:
+    """Names of values that are not the same on all ranks."""
+    others = gather(values, device)
+    return sorted({name for other in others for name in {*values, *other} if values.get(name) != other.get(name)})

@@ -28,7 +28,7 @@ from ember_ml.training.history import History
 from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.probabilities import expected_by
 from ember_ml.training.progress import Epoch, Progress
-from ember_ml.training.ranks import check_equal, gather, run_on_first
+from ember_ml.training.ranks import check_checkpoint, check_model, gather, run_on_first
 from ember_ml.training.sharding import Sharding
 from ember_ml.transform.leaves import can_compile, has_compiler
 
@@ -253,7 +253,7 @@ class Trainer:
                     self._begin_epoch()
                     self._begin_pass()
             if self._size > 1:
-                check_equal(self.model.tensors(), self._device)
+                check_model(self.model.tensors(), self._device)
                 # One order of examples and one set of masks for all ranks.
                 ops.random.set_state(gather(ops.random.get_state(), self._device)[0])
             if self._sharding is not None:
@@ -400,6 +400,7 @@ class Trainer:
             except FileNotFoundError as error:
                 if error.filename is not None:  # ``directory`` is the path of one file
                     raise
+                check_checkpoint(None, self._device)
                 return False
             if not isinstance(content, dict) or "progress" not in content:
                 raise ValueError(f"Trainer: directory must hold a checkpoint of a Trainer, got {str(directory)!r}")
@@ -414,6 +415,7 @@ class Trainer:
                     for some in (self.optimizer.tensors(), content["optimizer"]))  # fmt: skip
             _check_paths("optimiser, or other parameters were frozen", *held)
             progress = json.loads(content["progress"])
+            check_checkpoint(progress["step"], self._device)
             self._check_progress(progress)
             tensors = converted_like(self.model.tensors(), content["model"])
             state = converted_like(self.optimizer.tensors(), content["optimizer"])
@@ -574,6 +576,7 @@ class Trainer:
             self.loss_scale.tensors() if self.loss_scale is not None else {},
             [len(metric._measured) for metric in self.metrics],
         )
+        distributed.set_step(self.step + 1)
         group = next(batches)
         if group is None:
             return None
@@ -689,7 +692,6 @@ class Trainer:
     def _average_ranks(self, loss: Any, grads: dict[str, Any], group: list[Share]) -> tuple[Any, dict[str, Any]]:
         """Loss and gradients of all ranks. The buffers that the step changed become their means."""
         assert self._snapshot is not None
-        distributed.set_step(self.step + 1)
         before = self._snapshot.model
         count = sum([share.examples for share in group])
         mean = sum([share.of if share.examples == share.of else share.of / self._size for share in group])

@@ -364,14 +364,18 @@ class Collectives(Protocol):
     def TIMES_OUT(self) -> bool:  # noqa: N802
         """Whether collectives raise an error after the timeout; if not, the process is ended."""
 
+    @property
+    def BUCKET_BYTES(self) -> int:  # noqa: N802
+        """Bytes of the tensors that are joined for one reduction: enough to make its latency small."""
+
     def start(self, timeout: float, /) -> None:
         """Connect the ranks of the launch; collectives may take ``timeout`` seconds. Called once."""
 
     def exchange(self, header: bytes, /) -> list[bytes]:
         """Headers of all ranks, which have one length, in the order of ranks."""
 
-    def average(self, tensors: Sequence[Tensor], /) -> list[Tensor]:
-        """Means over all ranks of floating tensors of one dtype and device, reduced at once."""
+    def average(self, buckets: Sequence[Sequence[Tensor]], /) -> list[list[Tensor]]:
+        """Means over all ranks of floating tensors. Those of a bucket have one dtype and device, and are joined."""
 
 
 class Optim(Protocol):

@@ -19,7 +19,6 @@ from typing import Any
 from ember_ml import backend as _backends
 from ember_ml import tree as _tree
 from ember_ml.distributed import calls as _calls
-from ember_ml.distributed.buckets import BUCKET_BYTES as BUCKET_BYTES
 from ember_ml.distributed.buckets import average_gradients as average_gradients
 from ember_ml.distributed.calls import set_step as set_step
 from ember_ml.distributed.launch import LAUNCH as _LAUNCH
@@ -27,7 +26,6 @@ from ember_ml.ops import collectives as _collectives
 from ember_ml.tree import Tree
 
 __all__ = [
-    "BUCKET_BYTES",
     "all_gather",
     "all_max",
     "all_mean",

@@ -16,10 +16,7 @@ from ember_ml.distributed.launch import LAUNCH
 from ember_ml.dtypes import describe
 from ember_ml.tree import Tree
 
-BUCKET_BYTES = 25_000_000
-
-
-def average_gradients(gradients: Tree, bucket_bytes: int = BUCKET_BYTES) -> Tree:
+def average_gradients(gradients: Tree, bucket_bytes: int | None = None) -> Tree:
     """Mean of each tensor of a tree over all ranks.
 
     Tensors of one dtype and device are joined into buckets, and each bucket is reduced at once. ``None``, the gradient
@@ -27,12 +24,12 @@ def average_gradients(gradients: Tree, bucket_bytes: int = BUCKET_BYTES) -> Tree
 
     Args:
         gradients: tree of floating tensors, with the same shapes on every rank.
-        bucket_bytes: size of a bucket; a larger tensor is a bucket of its own.
+        bucket_bytes: size of a bucket, by default what suits the transport. A larger tensor is a bucket of its own.
 
     >>> average_gradients({"weight": None})
     {'weight': None}
     """
-    if bucket_bytes < 1:
+    if bucket_bytes is not None and bucket_bytes < 1:
         raise ValueError(f"average_gradients: bucket_bytes must be >= 1, got {bucket_bytes}")
     leaves = trees.leaves(unwrap(gradients))
     places = [i for i, x in enumerate(leaves) if x is not None]
@@ -41,12 +38,12 @@ def average_gradients(gradients: Tree, bucket_bytes: int = BUCKET_BYTES) -> Tree
         return gradients
     transport = backend.transport()
 
-    def average() -> None:
-        for bucket in _buckets(backend, leaves, places, bucket_bytes):
-            for i, mean in zip(bucket, transport.average([leaves[i] for i in bucket]), strict=True):
-                leaves[i] = mean
-
-    calls.run(transport, f"average_gradients({_summary(leaves[i] for i in places)})", average)
+    buckets = list(_buckets(backend, leaves, places, bucket_bytes or transport.BUCKET_BYTES))
+    text = f"average_gradients({_summary(leaves[i] for i in places)})"
+    means = calls.run(transport, text, lambda: transport.average([[leaves[i] for i in bucket] for bucket in buckets]))
+    for bucket, found_means in zip(buckets, means, strict=True):
+        for i, mean in zip(bucket, found_means, strict=True):
+            leaves[i] = mean
     found = wrap(leaves, backend) if holds_wrapped([gradients]) else leaves
     return trees.unflatten(gradients, found)
 

@@ -32,6 +32,8 @@ SIZE = LAUNCH.size
 # JAX 0.10: gloo waits for a rank that does not come for longer than any timeout that can be set.
 TIMES_OUT = False
 
+BUCKET_BYTES = 32_000_000
+
 _TRANSPORT = cast(Collectives, sys.modules[__name__])
 
 
@@ -45,10 +47,10 @@ def exchange(header: bytes) -> list[bytes]:
     return [part.tobytes() for part in found.reshape(SIZE, -1)]
 
 
-def average(tensors: Sequence[Array]) -> list[Array]:
-    """Means over all ranks of arrays of one dtype, which are joined and reduced at once."""
-    mean = _evaluate(_mean(_join(list(tensors))))
-    return _split(mean, tuple(x.shape for x in tensors))
+def average(buckets: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """Means over all ranks of the arrays of each bucket."""
+    found = [_split(_mean(_join(list(tensors))), tuple(x.shape for x in tensors)) for tensors in buckets]
+    return jax.block_until_ready(found)
 
 
 _join = jax.jit(lambda tensors: jnp.concatenate([x.ravel() for x in tensors]))

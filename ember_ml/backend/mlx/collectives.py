@@ -28,6 +28,8 @@ RANK, SIZE = LAUNCH.rank, LAUNCH.size
 # MLX 0.32: the ring waits for ever.
 TIMES_OUT = False
 
+BUCKET_BYTES = 32_000_000
+
 _TRANSPORT = cast(Collectives, sys.modules[__name__])
 
 # Integers of the width of each dtype, in bytes, whose sums with zeros have the same bits.
@@ -57,9 +59,16 @@ def exchange(header: bytes) -> list[bytes]:
     return [found[i : i + len(header)] for i in range(0, len(found), len(header))]
 
 
-def average(tensors: Sequence[mx.array]) -> list[mx.array]:
-    """Means over all ranks of arrays of one dtype, which are joined and reduced at once."""
-    flat = mx.distributed.all_sum(mx.concatenate([x.reshape(-1) for x in tensors])) / SIZE
+def average(buckets: Sequence[Sequence[mx.array]]) -> list[list[mx.array]]:
+    """Means over all ranks of the arrays of each bucket."""
+    found = [_average(tensors) for tensors in buckets]
+    if not _is_compiled(buckets[0][0]):
+        mx.eval(found)
+    return found
+
+
+def _average(tensors: Sequence[mx.array]) -> list[mx.array]:
+    flat = mx.distributed.all_sum(mx.concatenate([x.reshape(-1) for x in tensors]) / SIZE)
     ends, end = [], 0
     for x in tensors[:-1]:
         end += x.size

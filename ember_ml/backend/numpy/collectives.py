@@ -20,6 +20,8 @@ _IS_MPI = LAUNCH.launcher == "mpirun" and importlib.util.find_spec("mpi4py") is 
 # MPI waits for ever, gloo does not.
 TIMES_OUT = not _IS_MPI
 
+BUCKET_BYTES = 8_000_000
+
 
 def start(timeout: float) -> None:
     """Connect the ranks over the transport that NumPy uses here."""
@@ -46,12 +48,13 @@ def transport() -> Any:
     return backends.submodule(backends.load("torch").module, "collectives")
 
 
-def average(tensors: Sequence[Any]) -> list[Any]:
-    """Means over all ranks of arrays of one dtype, which are joined and reduced at once."""
+def average(buckets: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Means over all ranks of the arrays of each bucket."""
     if _IS_MPI:
-        found: list[Any] = transport().average(tensors)
+        found: list[list[Any]] = transport().average(buckets)
         return found
-    return [_from_torch(x) for x in transport().average([_to_torch(x) for x in tensors])]
+    means = transport().average([[_to_torch(x) for x in tensors] for tensors in buckets])
+    return [[_from_torch(x) for x in tensors] for tensors in means]
 
 
 def all_sum(x: Any, /) -> Any:

@@ -19,6 +19,8 @@ SIZE = LAUNCH.size
 # MPI waits for ever.
 TIMES_OUT = False
 
+BUCKET_BYTES = 32_000_000
+
 _TRANSPORT = cast(Collectives, sys.modules[__name__])
 
 
@@ -31,8 +33,12 @@ def exchange(header: bytes) -> list[bytes]:
     return [part.tobytes() for part in _gather(np.frombuffer(header, np.uint8)).reshape(SIZE, -1)]
 
 
-def average(tensors: Sequence[Any]) -> list[Any]:
-    """Means over all ranks of arrays of one dtype, which are joined and reduced at once."""
+def average(buckets: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Means over all ranks of the arrays of each bucket."""
+    return [_average(tensors) for tensors in buckets]
+
+
+def _average(tensors: Sequence[Any]) -> list[Any]:
     flat = _sum(np.concatenate([np.ravel(x) for x in tensors])) / np.asarray(SIZE, tensors[0].dtype)
     ends = np.cumsum([np.size(x) for x in tensors])[:-1]
     return [part.reshape(np.shape(x)) for part, x in zip(np.split(flat, ends), tensors, strict=True)]
@@ -55,7 +61,7 @@ def all_sum(x: Any) -> Any:
 
 @_collective
 def all_mean(x: Any) -> Any:
-    return average([x])[0]
+    return _average([x])[0]
 
 
 @_collective

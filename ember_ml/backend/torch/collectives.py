@@ -23,6 +23,9 @@ RANK, SIZE = LAUNCH.rank, LAUNCH.size
 
 TIMES_OUT = True
 
+# gloo reduces two buckets at a time, while the next one is joined, so several small ones are quicker than a large one.
+BUCKET_BYTES = 8_000_000
+
 _TRANSPORT = cast(Collectives, sys.modules[__name__])
 
 # The group for tensors in host memory, if that is not the default group; a list, as it is created later.
@@ -58,13 +61,21 @@ def exchange(header: bytes) -> list[bytes]:
     return [bytes(part.tolist()) for part in found.chunk(SIZE)]
 
 
-def average(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Means over all ranks of tensors of one dtype, which are joined and reduced at once."""
-    flat = torch.cat([x.detach().reshape(-1) for x in tensors])
-    if flat.numel():
-        dist.all_reduce(flat, group=_group(flat))
-    parts = flat.div_(SIZE).split([x.numel() for x in tensors])
-    return [part.view(x.shape) for part, x in zip(parts, tensors, strict=True)]
+def average(buckets: Sequence[Sequence[torch.Tensor]]) -> list[list[torch.Tensor]]:
+    """Means over all ranks; a bucket is reduced while the next one is joined."""
+    found, pending = [], []
+    for tensors in buckets:
+        flat = tensors[0].new_empty(sum(x.numel() for x in tensors))
+        parts = flat.split([x.numel() for x in tensors])
+        for x, part in zip(tensors, parts, strict=True):
+            # Division here costs no pass over memory, and sums of float16 do not overflow.
+            torch.div(x.detach().reshape(-1), SIZE, out=part)
+        if flat.numel():
+            pending.append(dist.all_reduce(flat, group=_group(flat), async_op=True))
+        found.append([part.view(x.shape) for part, x in zip(parts, tensors, strict=True)])
+    for work in pending:
+        work.wait()
+    return found
 
 
 def all_sum(x: torch.Tensor, /) -> torch.Tensor:
@@ -155,7 +166,7 @@ def _all_sum(x: torch.Tensor) -> torch.Tensor:
 
 @_operator(_same)
 def _all_mean(x: torch.Tensor) -> torch.Tensor:
-    (out,) = average([x])
+    ((out,),) = average([[x]])
     return out
 
 

@@ -20,12 +20,14 @@ from ember_ml import backend as _backends
 from ember_ml import tree as _tree
 from ember_ml.distributed import calls as _calls
 from ember_ml.distributed.buckets import average_gradients as average_gradients
+from ember_ml.distributed.calls import BUCKET_BYTES as BUCKET_BYTES
 from ember_ml.distributed.calls import set_step as set_step
 from ember_ml.distributed.launch import LAUNCH as _LAUNCH
 from ember_ml.ops import collectives as _collectives
 from ember_ml.tree import Tree
 
 __all__ = [
+    "BUCKET_BYTES",
     "all_gather",
     "all_max",
     "all_mean",

@@ -16,6 +16,7 @@ from ember_ml.distributed.launch import LAUNCH
 from ember_ml.dtypes import describe
 from ember_ml.tree import Tree
 
+
 def average_gradients(gradients: Tree, bucket_bytes: int | None = None) -> Tree:
     """Mean of each tensor of a tree over all ranks.
 

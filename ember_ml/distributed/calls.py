@@ -24,6 +24,9 @@ FOLDER_VARIABLE = "EMBER_ML_PROGRESS"
 # Seconds that a collective may take by default.
 TIMEOUT = 300.0
 
+# Bytes of the tensors that are joined for one reduction, unless a transport has another number.
+BUCKET_BYTES = 32_000_000
+
 # Bytes of a header, which says what a rank calls, and of a rank's file.
 _LENGTH = 192
 

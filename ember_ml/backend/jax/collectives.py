@@ -32,7 +32,7 @@ SIZE = LAUNCH.size
 # JAX 0.10: gloo waits for a rank that does not come for longer than any timeout that can be set.
 TIMES_OUT = False
 
-BUCKET_BYTES = 32_000_000
+BUCKET_BYTES = calls.BUCKET_BYTES
 
 _TRANSPORT = cast(Collectives, sys.modules[__name__])
 

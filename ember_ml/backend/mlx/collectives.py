@@ -28,7 +28,7 @@ RANK, SIZE = LAUNCH.rank, LAUNCH.size
 # MLX 0.32: the ring waits for ever.
 TIMES_OUT = False
 
-BUCKET_BYTES = 32_000_000
+BUCKET_BYTES = calls.BUCKET_BYTES
 
 _TRANSPORT = cast(Collectives, sys.modules[__name__])
 

@@ -19,7 +19,7 @@ SIZE = LAUNCH.size
 # MPI waits for ever.
 TIMES_OUT = False
 
-BUCKET_BYTES = 32_000_000
+BUCKET_BYTES = calls.BUCKET_BYTES
 
 _TRANSPORT = cast(Collectives, sys.modules[__name__])
 

@@ -62,6 +62,7 @@ _EXAMPLES = """examples:
                                    the same, on the CPU in place of the best device
   ember-ml backend clear           forget that
   ember-ml demo                    one program on every installed engine
+  ember-ml launch -n 4 train.py    a program in four processes
   ember-ml ops list                every operation and who provides it
   EMBER_ML_BACKEND=mlx ember-ml backend show
 """

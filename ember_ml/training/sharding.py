@@ -9,10 +9,12 @@ from itertools import accumulate
 from typing import Any
 
 from ember_ml import distributed, ops, tree
-from ember_ml.distributed import BUCKET_BYTES
 from ember_ml.errors import UnsupportedError
 from ember_ml.extend import current_backend
 from ember_ml.optim import Grouped
+
+# Bytes of the parts that are exchanged at once.
+BUCKET_BYTES = 25_000_000
 
 # Engines whose users divide models.
 ENGINES = ("torch", "jax")
@@ -25,11 +27,16 @@ class Sharding:
 
     A parameter is flattened, padded with zeros to a multiple of the number of ranks, and cut into that many parts.
     Parts and whole tensors are exchanged in buckets. Parameters that are not trained, and buffers, stay whole.
+
+    Args:
+        strategy: ``"sharded"``, or ``"replicated"`` to divide nothing.
     """
 
-    def __init__(self, model: Any, optimizer: Any, callbacks: Sequence[Any]) -> None:
-        self.model, self.optimizer, self.callbacks = model, optimizer, callbacks
-        for one in _optimizers(optimizer):
+    def __init__(self, strategy: str, model: Any, optimizer: Any, callbacks: Sequence[Any]) -> None:
+        if strategy not in ("replicated", "sharded"):
+            raise ValueError(f"Trainer: strategy must be 'replicated' or 'sharded', got {strategy!r}")
+        self.strategy, self.model, self.optimizer, self.callbacks = strategy, model, optimizer, callbacks
+        for one in _optimizers(optimizer) if strategy == "sharded" else ():
             if not one.is_elementwise:
                 raise UnsupportedError(
                     "Trainer: the optimizer must update each element by itself for strategy='sharded', got "
@@ -42,6 +49,8 @@ class Sharding:
 
     def divide(self) -> None:
         """Keep this rank's parts of the parameters, of the state of the optimizer, and of that of callbacks."""
+        if self.strategy == "replicated":
+            return
         name = current_backend().name
         if name not in ENGINES:
             raise UnsupportedError(

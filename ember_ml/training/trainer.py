@@ -133,11 +133,9 @@ class Trainer:
         self.loss_scale = None if self.precision is None or self.precision.compute != "float16" else LossScale()
         self.accumulate = check_integer("accumulate", accumulate, 1)
         self.sync_batch_norm = sync_batch_norm
-        if strategy not in ("replicated", "sharded"):
-            raise ValueError(f"Trainer: strategy must be 'replicated' or 'sharded', got {strategy!r}")
         self.strategy = strategy
-        self._sharding = Sharding(self.model, self.optimizer, self.callbacks) if strategy == "sharded" else None
-        if self._sharding is not None and self.loss_scale is not None:
+        self._sharding = Sharding(strategy, self.model, self.optimizer, self.callbacks)
+        if strategy == "sharded" and self.loss_scale is not None:
             raise UnsupportedError(f"Trainer: precision must not be in float16 for strategy='sharded', got {precision}")
         self.history = History()
         # Number of finished epochs, of steps in the current epoch, and of steps in total.
@@ -227,7 +225,7 @@ class Trainer:
         if max_steps is not None:
             max_steps = check_integer("max_steps", max_steps, 1)
         with self._on_model_backend():
-            progress = Progress(epochs, verbose if self._rank == 0 else 0)
+            progress = Progress(epochs, verbose, is_shown=self._rank == 0)
             data = as_data(x, y, batch_size, self._device, sample_weight)
             if validation_split != 0:
                 data, validation_data = _split(data, validation_split, validation_data)
@@ -242,8 +240,7 @@ class Trainer:
                 progress=progress,
             )
             self._roll_back()
-            if self._sharding is not None:
-                self._sharding.join()
+            self._sharding.join()
             self._batch_size = data.batch_size if isinstance(data, Arrays) else None
             self._is_stopped, self._is_unchecked = False, self._expected is not None
             if resume is None or not self.restore(resume):
@@ -256,8 +253,7 @@ class Trainer:
                 check_model(self.model.tensors(), self._device)
                 # One order of examples and one set of masks for all ranks.
                 ops.random.set_state(gather(ops.random.get_state(), self._device)[0])
-            if self._sharding is not None:
-                self._sharding.divide()
+            self._sharding.divide()
             self.optimizer.init(self.model)
             if self.loss_scale is not None:
                 self.loss_scale.init(next(iter(self.model.parameters().values())))
@@ -269,8 +265,7 @@ class Trainer:
                 with closing(self._batches(run)) as batches:
                     while self._has_epochs(run):
                         self._fit_epoch(run, batches)
-                if self._sharding is not None:
-                    self._sharding.join_model()
+                self._sharding.join_model()
             except BaseException:
                 self._roll_back()
                 raise
@@ -286,7 +281,7 @@ class Trainer:
         metrics = [_reset_copy(metric) for metric in self.metrics]
         losses: list[Any] = []
         sizes: list[Any] = []
-        with self._on_model_backend(), self._in_mode(training=False), self._whole_model():
+        with self._on_model_backend(), self._in_mode(training=False), self._sharding.whole_model():
             data = as_data(x, y, batch_size, self._device, sample_weight)
             for share in data.shares(shuffle=False, rank=self._rank, size=self._size):
                 batch, target, *weights = share.batch
@@ -316,7 +311,7 @@ class Trainer:
             batch_size: number of examples per call of the model.
         """
         predictions = []
-        with self._on_model_backend(), self._in_mode(training=False), self._whole_model():
+        with self._on_model_backend(), self._in_mode(training=False), self._sharding.whole_model():
             data = Batches(x, self._device) if _is_batches(x) else Arrays(x, None, batch_size, self._device)
             for batch, *_ in data.batches(shuffle=False):
                 predictions.append(self._predict(self.model, batch))
@@ -374,8 +369,7 @@ class Trainer:
             # Figures added by callbacks may be NumPy scalars or tensors.
             "progress": json.dumps(progress, default=float),
         }
-        if self._sharding is not None:
-            content.update(self._sharding.joined_on_host(content))
+        content.update(self._sharding.joined_on_host(content))
 
         def write() -> str:
             if file is None:
@@ -393,8 +387,7 @@ class Trainer:
             directory: directory of the checkpoints, of which the last is restored, or the path of one file.
         """
         with self._on_model_backend():
-            if self._sharding is not None:
-                self._sharding.join()
+            self._sharding.join()
             try:
                 content = ops.load_checkpoint(directory)
             except FileNotFoundError as error:
@@ -604,7 +597,8 @@ class Trainer:
 
     def _take_batch(self, group: list[Share]) -> None:
         """Train on one batch."""
-        ((x, y, *weights), *_), size = group[0], group[0].weight
+        (share,) = group
+        (x, y, *weights), size = share.batch, share.weight
         self._check_weights(weights)
         if self._is_compiled:
             if self._is_unchecked:
@@ -634,7 +628,7 @@ class Trainer:
     def _take_parts(self, group: list[Share]) -> None:
         """Train on several batches, or the parts of several ranks, with the gradient of the loss of all examples."""
         total = sum([share.weight for share in group[1:]], group[0].weight)
-        with self._whole_model():
+        with self._sharding.whole_model():
             loss, grads = self._add_parts(group, total)
         if self._size > 1:
             loss, grads = self._average_ranks(loss, grads, group)
@@ -664,10 +658,6 @@ class Trainer:
             self._eval_step((loss, sums), self.metrics)
         assert sums is not None
         return loss, sums
-
-    def _whole_model(self) -> AbstractContextManager[None]:
-        """Context manager in which the model has whole parameters, if they are divided over the ranks."""
-        return nullcontext() if self._sharding is None else self._sharding.whole_model()
 
     def _factor(self, share: Share, total: Any) -> Any:
         """Factor of the loss of a part in the loss of a step whose examples have the weight ``total``."""
@@ -700,7 +690,7 @@ class Trainer:
             for path, x in self.model.tensors().items()
             if x is not before.get(path) and ops.is_float(x)
         }
-        if self._sharding is not None:
+        if self._sharding.is_model_divided:
             grads = self._sharding.average(grads)
             loss, buffers = distributed.average_gradients((loss, buffers))
         else:

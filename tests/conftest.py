@@ -27,7 +27,14 @@ QUICK_STEP = 20
 # Without --whole, one of so many tests of JAX runs: it compiles every case, which takes half an hour for all of them.
 # Of the named files, all tests run.
 SAMPLE = 64
-NEVER_SAMPLED = ("test_distributed.py", "test_jax.py", "test_threefry.py", "test_learning.py")
+NEVER_SAMPLED = (
+    "test_data_parallel.py",
+    "test_distributed.py",
+    "test_jax.py",
+    "test_learning.py",
+    "test_sharded.py",
+    "test_threefry.py",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -120,4 +127,4 @@ def traced_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_open_block() -> Iterator[None]:
     """A signal that a test sends may come between the opening of a block of random numbers and its end."""
     yield
-    threefry.here.block = None
+    threefry.here.block = threefry.here.rows = None

@@ -23,6 +23,9 @@ ENGINES = ember_ml.get_available_backends()
 # The time of the suite is limited, and JAX compiles each operation.
 STEPS = dict.fromkeys(ENGINES, 20) | {"torch": 50, "jax": 7}
 
+# Without mpi4py, ranks of NumPy use the transport of torch.
+needs_torch = pytest.mark.skipif("torch" not in ENGINES, reason="the ranks are those of torch, or use its transport")
+
 
 @cache
 def expected(name: str, steps: int, **options: Any) -> dict[str, Any]:
@@ -74,6 +77,7 @@ def test_draws_that_are_not_of_examples(backend: Backend) -> None:
         assert draws() == alone
 
 
+@pytest.mark.usefixtures("traced_only")
 def test_rows_in_compiled_code(backend: Backend) -> None:
     drop = transform.compile(lambda x: ops.dropout(x, 0.5))
 
@@ -148,7 +152,7 @@ def test_curves(engine: str, tmp_path: Path) -> None:
     for size, last in ((4, broken), (2, resumed)) if engine != "jax" else ((2, broken),):
         *found, end = launch(engine, size, [*jobs, last])
         for job, one in zip(jobs, found, strict=True):
-            assert_close(one, expected(job["name"], steps))
+            assert_close(one, expected(**job))
     if engine != "jax":
         assert_close(end, expected("transformer", 12), 1e-4)
     with ember_ml.use_backend("numpy"):
@@ -166,6 +170,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
+@needs_torch
 def test_variants() -> None:
     """Three ranks, so that slices differ in length."""
     found = launch("numpy", 3, list(VARIANTS.values()))
@@ -174,6 +179,14 @@ def test_variants() -> None:
             assert_close(one, rank_program.curve(**job), 1e-3 if "precision" in job else 1e-5)
 
 
+@needs_torch
+def test_a_compiled_step() -> None:
+    job = {"name": "transformer", "steps": 2, "compile": True}
+    found, _ = launch("torch", 2, [job, {"check": "compiled_statistics"}])
+    assert_close(found, expected(**job))
+
+
+@needs_torch
 def test_what_ranks_agree_on(tmp_path: Path) -> None:
     checks = [name for name in vars(rank_program) if name.startswith("check_") and name != "check_model"]
     assert len(checks) == 10

@@ -18,6 +18,7 @@ from ember_ml.dtypes import written
 from ember_ml.errors import UnsupportedError
 from ember_ml.extend import activate, backend_of, current_backend
 from ember_ml.interrupts import interruptible, uninterrupted
+from ember_ml.nn.modules import BatchNorm
 from ember_ml.nn.precision import LossScale, Precision
 from ember_ml.optim import get_optimizer
 from ember_ml.optim.optimizer import RATE, STEP
@@ -88,7 +89,8 @@ class Trainer:
             sums of the gradients; the optimizer must update each element by itself, unlike ``Muon`` and ``Adafactor``.
             All ranks must then call ``evaluate``, ``predict`` and ``save`` within ``fit``.
         sync_batch_norm: whether ``BatchNorm`` uses the statistics of the batches of all ranks in training, as one
-            process does, or each rank those of its examples, which needs less communication.
+            process does, or each rank those of its examples, which needs less communication, and which torch can
+            compile.
 
     >>> from ember_ml import nn, ops, optim
     >>> model = nn.modules.Linear(1, 1)
@@ -250,6 +252,7 @@ class Trainer:
                     self._begin_epoch()
                     self._begin_pass()
             if self._size > 1:
+                self._check_compiled_statistics()
                 check_model(self.model.tensors(), self._device)
                 # One order of examples and one set of masks for all ranks.
                 ops.random.set_state(gather(ops.random.get_state(), self._device)[0])
@@ -449,6 +452,19 @@ class Trainer:
     def _check_weights(self, weights: Sequence[Any]) -> None:
         if weights and not self._is_weighted:
             raise TypeError("Trainer: sample_weight must be None for a loss without a third argument for weights")
+
+    def _check_compiled_statistics(self) -> None:
+        """Raise an error if the step is compiled by torch and has collectives.
+
+        torch 2.13: ``torch.compile`` does not trace the gradient of an operator that is defined in Python.
+        """
+        if not (self._is_compiled and self.sync_batch_norm and current_backend().name == "torch"):
+            return
+        if any(isinstance(module, BatchNorm) for module in getattr(self.model, "modules", list)()):
+            raise UnsupportedError(
+                "Trainer: sync_batch_norm must be False for compile=True on the torch backend and several ranks, got "
+                "True for a model with BatchNorm"
+            )
 
     def _check_progress(self, progress: dict[str, Any]) -> None:
         """Raise an error if training cannot continue from a checkpoint with other metrics or another batch size."""

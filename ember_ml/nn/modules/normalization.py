@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml import distributed, ops, transform
+from ember_ml import distributed, ops
 from ember_ml.dtypes import KINDS, as_dtype, promote
 from ember_ml.extend import axis_of, current_rows
 from ember_ml.nn.modules.checks import check_sizes
@@ -102,10 +102,10 @@ class BatchNorm(Module):
         channels = axis_of(self.axis, x.ndim)
         rest = tuple(axis for axis in range(x.ndim) if axis != channels)
         own_mean = ops.mean(x, axis=rest, keepdims=True)
-        mean = _all_sum(ops.multiply(own_mean, rows / of))
+        mean = distributed.all_sum(ops.multiply(own_mean, rows / of))
         # The deviations are from the common mean, so no precision is lost.
         centred = ops.subtract(x, mean)
-        variance = _all_sum(ops.multiply(ops.mean(ops.square(centred), axis=rest), rows / of))
+        variance = distributed.all_sum(ops.multiply(ops.mean(ops.square(centred), axis=rest), rows / of))
         mean, zero = ops.reshape(mean, (-1,)), ops.zeros_like(variance)
         result = ops.batch_normalization(centred, zero, variance, self.axis, self.bias, self.weight, self.epsilon)
         count = math.prod([x.shape[axis] for axis in rest]) * of // rows
@@ -212,13 +212,6 @@ class GroupNorm(Module):
 
     def forward(self, x: Any) -> Tensor:
         return ops.group_normalization(x, self.num_groups, self.weight, self.bias, self.axis, self.epsilon)
-
-
-@transform.custom_gradient
-def _all_sum(x: Any) -> tuple[Any, Any]:
-    """``distributed.all_sum``, with the gradient of the losses of all ranks."""
-    # torch 2.13 cannot compile the gradient of an operator that is defined in Python, but runs this one uncompiled.
-    return distributed.all_sum(x), distributed.all_sum
 
 
 def _sizes(layer: object, shape: int | Sequence[int]) -> tuple[int, ...]:

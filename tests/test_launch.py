@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import ember_ml
 from ember_ml.tools import UsageError
 from ember_ml.tools.supervisor import read_hosts
 
@@ -219,6 +220,15 @@ def test_a_program_that_does_not_exist() -> None:
     done = started("-n", "2", "no_such_program.py")
     assert done.returncode == 2
     assert "no_such_program.py" in done.stderr.splitlines()[-1]
+
+
+def test_a_killed_rank_costs_the_steps_since_the_last_checkpoint() -> None:
+    """One launch of the soak, on the engine that starts most quickly."""
+    engine = "mlx" if "mlx" in ember_ml.get_available_backends() else "numpy"
+    soak = Path(__file__).with_name("distributed_soak.py")
+    command = [sys.executable, str(soak), "--count", "1", "--seed", "3", "--backend", engine]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.stdout.endswith("1 launches, 1 restarts, 0 findings\n"), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def average_gradients(gradients: Tree, bucket_bytes: int | None = None) -> Tree:
     """Mean of each tensor of a tree over all ranks.
 
     Tensors of one dtype and device are joined into buckets, and each bucket is reduced at once. ``None``, the gradient
-    of what is not trained, stays ``None``.
+    of what is not trained, stays ``None``. No gradient flows through the result.
 
     Args:
         gradients: tree of floating tensors, with the same shapes on every rank.

@@ -19,6 +19,14 @@ def _max_gradient(g: Any, out: Any, x: Any) -> Any:
     return multiply(all_sum(g), divide(largest, all_sum(largest)))
 
 
+def _broadcast_gradient(g: Any, out: Any, x: Any, root: int = 0) -> Any:
+    return _at_root(all_sum(g), root)
+
+
+def _scatter_gradient(g: Any, out: Any, x: Any, root: int = 0) -> Any:
+    return _at_root(all_gather(g), root)
+
+
 def _at_root(g: Any, root: int) -> Any:
     return g if LAUNCH.rank == root else zeros_like(g)
 
@@ -28,7 +36,7 @@ RULES = {
     "all_mean": (lambda g, out, x: all_mean(g),),
     "all_max": (_max_gradient,),
     "all_gather": (lambda g, out, x: reshape(reduce_scatter(g), x.shape),),
-    "broadcast": (lambda g, out, x, root=0: _at_root(all_sum(g), root),),
-    "scatter": (lambda g, out, x, root=0: _at_root(all_gather(g), root),),
+    "broadcast": (_broadcast_gradient,),
+    "scatter": (_scatter_gradient,),
     "reduce_scatter": (lambda g, out, x: all_gather(g),),
 }

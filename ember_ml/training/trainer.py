@@ -89,8 +89,8 @@ class Trainer:
             sums of the gradients; the optimizer must update each element by itself, unlike ``Muon`` and ``Adafactor``.
             All ranks must then call ``evaluate``, ``predict`` and ``save`` within ``fit``.
         sync_batch_norm: whether ``BatchNorm`` uses the statistics of the batches of all ranks in training, as one
-            process does, or each rank those of its examples, which needs less communication, and which torch can
-            compile.
+            process does, or each rank those of its examples, which needs less communication, and which torch and JAX
+            can compile.
 
     >>> from ember_ml import nn, ops, optim
     >>> model = nn.modules.Linear(1, 1)
@@ -454,15 +454,17 @@ class Trainer:
             raise TypeError("Trainer: sample_weight must be None for a loss without a third argument for weights")
 
     def _check_compiled_statistics(self) -> None:
-        """Raise an error if the step is compiled by torch and has collectives.
+        """Raise an error if the step is to be compiled with collectives by an engine that cannot.
 
-        torch 2.13: ``torch.compile`` does not trace the gradient of an operator that is defined in Python.
+        torch 2.13: ``torch.compile`` does not trace the gradient of an operator that is defined in Python. JAX 0.10: a
+        collective of several processes is a program of its own.
         """
-        if not (self._is_compiled and self.sync_batch_norm and current_backend().name == "torch"):
+        name = current_backend().name
+        if not (self._is_compiled and self.sync_batch_norm and name in ("torch", "jax")):
             return
         if any(isinstance(module, BatchNorm) for module in getattr(self.model, "modules", list)()):
             raise UnsupportedError(
-                "Trainer: sync_batch_norm must be False for compile=True on the torch backend and several ranks, got "
+                f"Trainer: sync_batch_norm must be False for compile=True on the {name} backend and several ranks, got "
                 "True for a model with BatchNorm"
             )
 

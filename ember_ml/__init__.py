@@ -26,6 +26,7 @@ from ember_ml.dtypes import EmberDType as EmberDType
 from ember_ml.errors import AxisError as AxisError
 from ember_ml.errors import BackendNotFoundError as BackendNotFoundError
 from ember_ml.errors import DeviceNotFoundError as DeviceNotFoundError
+from ember_ml.errors import DistributedError as DistributedError
 from ember_ml.errors import EmberError as EmberError
 from ember_ml.errors import ForkError as ForkError
 from ember_ml.errors import LinAlgError as LinAlgError
@@ -46,6 +47,7 @@ from ember_ml.transform import vmap as vmap
 
 if TYPE_CHECKING:
     from ember_ml import datasets as datasets
+    from ember_ml import distributed as distributed
     from ember_ml import nn as nn
     from ember_ml import optim as optim
     from ember_ml import training as training
@@ -54,7 +56,7 @@ __version__ = "0.1.0"
 
 _older_names.install("ember_ml.ops", "ember_ml.ops.linearalg")
 
-_PARTS = ("datasets", "nn", "optim", "training")
+_PARTS = ("datasets", "distributed", "nn", "optim", "training")
 
 
 def __getattr__(name: str) -> object:

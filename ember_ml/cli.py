@@ -62,6 +62,7 @@ _EXAMPLES = """examples:
                                    the same, on the CPU in place of the best device
   ember-ml backend clear           forget that
   ember-ml demo                    one program on every installed engine
+  ember-ml launch -n 4 train.py    a program in four processes
   ember-ml ops list                every operation and who provides it
   EMBER_ML_BACKEND=mlx ember-ml backend show
 """
@@ -91,6 +92,20 @@ _DEMO_EXAMPLES = """examples:
 """
 
 _PICTURE = "ember-ml-demo.png"
+
+_LAUNCH = """Starts a program in several processes, the ranks of ember_ml.distributed, on this
+host or on those of a file. Each line of output has the number of its rank before it.
+If a rank fails, the others are ended, its traceback comes last, and its exit status
+is that of this command. Ctrl-C ends all ranks."""
+
+_LAUNCH_EXAMPLES = """examples:
+  ember-ml launch -n 4 train.py --epochs 10
+  ember-ml launch -n 2 --backend mlx -m package.train
+  ember-ml launch --hosts hosts.txt --max-restarts 3 train.py
+
+A file of hosts has a line for each, such as 'node1 slots=4'. ssh must reach them without
+a password, and the program and its Python must have the same path there.
+"""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -138,6 +153,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     takes_json(demo, _demo)
 
+    launch = commands.add_parser("launch", help="a program in several processes, on one host or more")
+    described(launch, _LAUNCH, _LAUNCH_EXAMPLES)
+    launch.add_argument(
+        "-n", "--ranks", metavar="N", type=_positive, help="how many processes (default: 1, or the slots of the hosts)"
+    )
+    launch.add_argument("--backend", metavar="NAME", help="the engine that computes, as EMBER_ML_BACKEND")
+    launch.add_argument("--hosts", metavar="FILE", help="where to start them (default: this host)")
+    launch.add_argument(
+        "--max-restarts", metavar="K", type=_count, default=0, help="how often to start all again after a failure"
+    )
+    launch.add_argument("-m", dest="is_module", action="store_true", help="PROGRAM is the name of a module")
+    launch.add_argument("program", metavar="PROGRAM", help="a Python file")
+    launch.add_argument("arguments", metavar="...", nargs=argparse.REMAINDER, help="its own arguments")
+    launch.set_defaults(command=_launch)
+
     from ember_ml.tools import commands as tools  # it imports this module
 
     tools.add(commands)
@@ -147,6 +177,12 @@ def _parser() -> argparse.ArgumentParser:
 def _positive(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"a count must be an integer >= 1, got {text!r}")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a count must be an integer >= 0, got {text!r}")
     return int(text)
 
 
@@ -407,3 +443,16 @@ class _progress:  # noqa: N801 - reads as a noun where it is used
 
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
+
+
+def _launch(options: argparse.Namespace) -> int:
+    from ember_ml.tools import supervisor
+
+    if options.backend is not None and options.backend not in backends.get_available_backends():
+        backends.load(options.backend, "ember-ml launch --backend")  # raises, and says what to install
+    if options.hosts is not None:
+        hosts = supervisor.read_hosts(options.hosts, options.ranks)
+    else:
+        hosts = ["localhost"] * (options.ranks or 1)
+    command = [sys.executable, *(["-m"] if options.is_module else []), options.program, *options.arguments]
+    return supervisor.run(supervisor.Plan(command, hosts, options.backend, options.max_restarts))

@@ -41,6 +41,10 @@ class ForkError(EmberError, RuntimeError):
     """A backend cannot compute in this process, which was forked from one that had used it."""
 
 
+class DistributedError(EmberError, RuntimeError):
+    """Ranks do not agree on a collective operation, or cannot reach each other."""
+
+
 class PrecisionWarning(UserWarning):
     """Data was converted to a narrower dtype because the device does not support the wider one."""
 

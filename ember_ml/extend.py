@@ -34,6 +34,7 @@ from ember_ml.dispatch.errors import called_as
 from ember_ml.dispatch.errors import rename as rename_error
 from ember_ml.dispatch.fast import ENGINES
 from ember_ml.dispatch.wrapping import register as register_wrapper
+from ember_ml.random.threefry import current_rows
 from ember_ml.shapes.axes import axis_of
 from ember_ml.shapes.neural import causal_offset
 
@@ -49,6 +50,7 @@ __all__ = [
     "called_as",
     "causal_offset",
     "current_backend",
+    "current_rows",
     "holds_wrapped",
     "is_tensor",
     "is_tensor_like",

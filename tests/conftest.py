@@ -27,7 +27,14 @@ QUICK_STEP = 20
 # Without --whole, one of so many tests of JAX runs: it compiles every case, which takes half an hour for all of them.
 # All tests of these files run, and these checks judge every operation.
 SAMPLE = 48
-WHOLE_FILES = ("test_jax.py", "test_threefry.py", "test_learning.py")
+WHOLE_FILES = (
+    "test_data_parallel.py",
+    "test_distributed.py",
+    "test_jax.py",
+    "test_learning.py",
+    "test_sharded.py",
+    "test_threefry.py",
+)
 WHOLE_CHECKS = (
     "test_a_tensor_without_axes_along_one",
     "test_an_axis_out_of_range_is_an_axis_error",
@@ -135,4 +142,4 @@ def traced_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def _no_open_block() -> Iterator[None]:
     """A signal that a test sends may come between the opening of a block of random numbers and its end."""
     yield
-    threefry.here.block = None
+    threefry.here.block = threefry.here.rows = None

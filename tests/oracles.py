@@ -956,6 +956,10 @@ PRODUCTS: dict[str, tuple[Callable[[Nested, Nested], Nested], list[tuple[tuple[i
 # Operations on tensors alone that have no oracle here, and what judges them instead.
 JUDGED_ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(
+        ["all_sum", "all_mean", "all_max", "all_gather", "reduce_scatter"],
+        "tests/test_distributed.py: the values of several ranks",
+    ),
+    **dict.fromkeys(
         ["det", "slogdet", "logdet", "inv", "solve", "lu", "lu_factor", "svdvals", "eig", "eigvals", "eigh"],
         "tests/test_linearalg.py: the factors make the matrix",
     ),

@@ -213,3 +213,24 @@ def test_a_missing_heavy_operation_and_a_wrong_result_are_named(
 
 def test_the_heavy_panel_is_forty_operations_and_more(dispatch: ModuleType) -> None:
     assert len({case.name for case in importlib.import_module("ops").PANEL}) >= 40
+
+
+def test_distributed_prints_ratios() -> None:
+    engine = "mlx" if "mlx" in ember_ml.get_available_backends() else "numpy"
+    done = run("distributed.py", "--engines", engine, "--turns", "1", "--scale", "1e-5", "--json")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert [figure["what"] for figure in figures] == ["average_gradients", "checked all_sum"]
+    assert all(figure["ratio"] > 0 for figure in figures)
+
+
+def test_scaling_follows_its_formulas() -> None:
+    """Without jitter, the simulation is the formula."""
+    done = run("scaling.py", "--ranks", "8", "64", "--jitter", "0", "--bucket", "1e12", "--json")
+    assert done.returncode == 0, done.stderr
+    size, latency, bandwidth = 350e6 * 2, 10e-6, 50e9 / 8
+    for row, n, levels in zip(json.loads(done.stdout), (8, 64), (3, 6), strict=True):
+        assert row["ring"] == pytest.approx(2 * (n - 1) * (latency + size / n / bandwidth))
+        assert row["tree"] == pytest.approx(2 * levels * latency + 2 * size / bandwidth)
+        assert 0 < row["goodput"] < row["efficiency"] < 1
+    assert run("scaling.py", "--ranks", "1").returncode == 2

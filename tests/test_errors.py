@@ -24,6 +24,7 @@ FAMILY = {
     "UnsupportedError": (TypeError,),
     "AxisError": (ValueError, IndexError),
     "LinAlgError": (ValueError,),
+    "DistributedError": (RuntimeError,),
     "ForkError": (RuntimeError,),
 }
 

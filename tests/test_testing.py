@@ -84,7 +84,7 @@ class TestExampleEngine:
         done = run(tmp_path, "-m", "ember_ml.testing", "abacus")
         assert done.returncode == 0, done.stdout + done.stderr
         first, head, *rows = done.stdout.splitlines()
-        assert first == "abacus: 36 operations passed, 0 failed, 461 missing"
+        assert first == "abacus: 36 operations passed, 0 failed, 468 missing"
         assert head.split() == ["category", "passed", "failed", "missing"]
         assert ["math", "5", "0", "80"] in [row.split() for row in rows]
         missing = next(row for row in rows if row.startswith("missing in math: "))
@@ -117,7 +117,7 @@ class TestExampleEngine:
         done = run(tmp_path, *command, "abacus", "-k", "math.lerp or math.add", "-v")
         assert done.returncode == 0, done.stdout
         assert "test_contract.py::test_results_are_those_of_the_reference[abacus-math.lerp] PASSED" in done.stdout
-        assert "abacus: 2 operations passed, 0 failed, 461 missing" in done.stdout
+        assert "abacus: 2 operations passed, 0 failed, 468 missing" in done.stdout
         expected = "ERROR: --backend: the name of a backend must be a known one, got 'abacuss'"
         assert run(tmp_path, *command, "abacuss").stderr.startswith(expected)
         # Other test suites may have an option of that name.

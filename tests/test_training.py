@@ -766,9 +766,9 @@ def test_an_error_in_a_step_leaves_a_whole_step(
 ) -> None:
     """Wherever it is raised; when its cause is gone, the run goes on as it would have."""
     mine, expected = failing_trainer(tmp_path)
-    batches = Arrays.batches
+    shares = Arrays.shares
     target, name, failing = {
-        "data": (Arrays, "batches", lambda self, *args: _fail_later(batches(self, *args))),
+        "data": (Arrays, "shares", lambda self, *args: _fail_later(shares(self, *args))),
         "gradient": (mine, "_gradient", _fail_once(mine._gradient, 1)),
         "metric": (mine.metrics[1], "measure", _fail_once(mine.metrics[1].measure, 1)),
         "rule": (mine.optimizer, "_plan", _fail_once(mine.optimizer._plan, 1)),

@@ -225,6 +225,14 @@ class Backend:
         check_members(found, protocol.HostRandom if self.chosen_as == "numpy" else protocol.Random)
         return found
 
+    def transport(self) -> protocol.Collectives:
+        """The module that connects this rank with the others."""
+        found = submodule(self.module, "collectives")
+        if found is None:
+            raise self.lacks("collective operations", "collectives")
+        check_members(found, protocol.Collectives)
+        return cast(protocol.Collectives, found)
+
     def lacks(self, what: str, module: str) -> MissingOperationError:
         """The error for something that needs a module which the backend does not have."""
         return MissingOperationError(

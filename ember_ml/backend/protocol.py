@@ -1,7 +1,7 @@
 """The backend interface: the modules of a backend, and the members of each that the library uses.
 
 A backend is a package with a module ``core`` (``Core``), a module for each category of operations (``math``,
-``linearalg`` ...) and optionally the modules ``random``, ``transform``, ``control`` and ``optim``.
+``linearalg`` ...) and optionally the modules ``random``, ``transform``, ``control``, ``collectives`` and ``optim``.
 
 ========================  ============================================================================================
 module                    if it is absent
@@ -12,12 +12,13 @@ a category of operations  its operations are looked up in the package itself; th
 ``random``                all random operations raise ``MissingOperationError``
 ``transform``             ``grad``, ``vmap``, ``compile`` and the other transforms raise ``MissingOperationError``
 ``control``               ``cond`` and ``while_loop`` use Python control flow, and ``vectorized_map`` is a loop
+``collectives``           collective operations raise ``MissingOperationError``, with one rank too
 ``optim``                 optimizers compute their update rules with operations
 ========================  ============================================================================================
 
-A module must define every member of its protocol (``Core``, ``Random``, ``Transform``); if it does not, an error names
-the missing members. Each member of ``CoreOptions``, ``TransformOptions``, ``Control``, ``ControlOptions`` and ``Optim``
-is optional; its docstring says what happens without it.
+A module must define every member of its protocol (``Core``, ``Random``, ``Transform``, ``Collectives``); if it does
+not, an error names the missing members. Each member of ``CoreOptions``, ``TransformOptions``, ``Control``,
+``ControlOptions`` and ``Optim`` is optional; its docstring says what happens without it.
 
 In the protocols, tensors and dtypes are those of the engine, and a device is a result of ``find_device``, or ``None``
 for the default device.
@@ -366,6 +367,27 @@ class ControlOptions(Protocol):
         """Last carry and stacked outputs of ``step`` over the first axis of ``xs``, traced once. Absent: unrolled."""
 
 
+class Collectives(Protocol):
+    """``collectives``: how ranks reach each other, in addition to the operations of that category."""
+
+    @property
+    def TIMES_OUT(self) -> bool:  # noqa: N802
+        """Whether collectives raise an error after the timeout; if not, the process is ended."""
+
+    @property
+    def BUCKET_BYTES(self) -> int:  # noqa: N802
+        """Bytes of the tensors that are joined for one reduction: enough to make its latency small."""
+
+    def start(self, timeout: float, /) -> None:
+        """Connect the ranks of the launch; collectives may take ``timeout`` seconds. Called once."""
+
+    def exchange(self, header: bytes, /) -> list[bytes]:
+        """Headers of all ranks, which have one length, in the order of ranks."""
+
+    def average(self, buckets: Sequence[Sequence[Tensor]], /) -> list[list[Tensor]]:
+        """Means over all ranks of floating tensors. Those of a bucket have one dtype and device, and are joined."""
+
+
 class Optim(Protocol):
     """``optim``: fused update rules, each a function with the name of the optimizer (``Adam``)."""
 
@@ -399,17 +421,21 @@ def lacking(module: ModuleType, protocol: type) -> list[str]:
 
 if TYPE_CHECKING:
     # The type checker checks the included engines against the protocols.
+    from ember_ml.backend.jax import collectives as _jax_collectives
     from ember_ml.backend.jax import control as _jax_control
     from ember_ml.backend.jax import core as _jax_core
     from ember_ml.backend.jax import random as _jax_random
     from ember_ml.backend.jax import transform as _jax_transform
+    from ember_ml.backend.mlx import collectives as _mlx_collectives
     from ember_ml.backend.mlx import core as _mlx_core
     from ember_ml.backend.mlx import random as _mlx_random
     from ember_ml.backend.mlx import transform as _mlx_transform
+    from ember_ml.backend.numpy import collectives as _numpy_collectives
     from ember_ml.backend.numpy import core as _numpy_core
     from ember_ml.backend.numpy import optim as _numpy_optim
     from ember_ml.backend.numpy import random as _numpy_random
     from ember_ml.backend.numpy import transform as _numpy_transform
+    from ember_ml.backend.torch import collectives as _torch_collectives
     from ember_ml.backend.torch import control as _torch_control
     from ember_ml.backend.torch import core as _torch_core
     from ember_ml.backend.torch import optim as _torch_optim
@@ -431,5 +457,9 @@ if TYPE_CHECKING:
     _control: Control = _torch_control
     _control = _jax_control
     _control_options: ControlOptions = _jax_control
+    _collectives: Collectives = _numpy_collectives
+    _collectives = _torch_collectives
+    _collectives = _mlx_collectives
+    _collectives = _jax_collectives
     _optim: Optim = _numpy_optim
     _optim = _torch_optim

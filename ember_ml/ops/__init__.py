@@ -25,8 +25,13 @@ from ember_ml.ops.random import *
 from ember_ml.ops.stats import *
 from ember_ml.ops.vector import *
 
+# Operations whose names others have taken: the ``scatter`` of indexing takes precedence over that of ranks.
+from ember_ml.ops.collectives import *  # type: ignore[assignment] # isort: skip
+from ember_ml.ops.indexing import scatter as scatter  # isort: skip
+
 # Categories that are public namespaces, and the ``cond`` of control flow, which takes precedence over that of linalg.
 from ember_ml.ops import bitwise as bitwise  # isort: skip
+from ember_ml.ops import collectives as collectives  # isort: skip
 from ember_ml.ops.control import cond as cond  # isort: skip
 from ember_ml.ops import linearalg as linalg  # isort: skip
 from ember_ml.ops import linearalg as linearalg  # isort: skip
@@ -46,7 +51,7 @@ from ember_ml.transform import vjp as vjp  # isort: skip
 from ember_ml.transform import vmap as vmap  # isort: skip
 
 __all__ = [name for name, value in vars().items() if hasattr(value, "__operation__") or isinstance(value, EmberDType)]
-__all__ += ["bitwise", "e", "inf", "linalg", "linearalg", "nan", "newaxis", "pi", "random", "stats"]
+__all__ += ["bitwise", "collectives", "e", "inf", "linalg", "linearalg", "nan", "newaxis", "pi", "random", "stats"]
 # Any keyword is a name of a tensor, which parameters of operations cannot be.
 __all__ += ["savez"]
 

@@ -2,7 +2,7 @@
 
 Every function takes a ``key``. Without one it uses the current stream, which ``set_seed`` restarts. Element ``i`` of a
 draw depends only on the key and on ``i``. ``ember_ml.ops.random`` has these functions without the prefix ``random_``,
-and ``key``, ``split``, ``fold_in``, ``Generator``, ``stream``, ``native``, ``get_state`` and ``set_state``.
+and ``key``, ``split``, ``fold_in``, ``Generator``, ``stream``, ``rows``, ``native``, ``get_state`` and ``set_state``.
 """
 
 from __future__ import annotations
@@ -600,7 +600,8 @@ def random_permutation(x: Parameter, *, device: DeviceLike | None = None, key: K
         return shuffle(backend.convert(x, None, device) if backend is _backends.current() else x, key=key)
     if x < 0:
         raise ValueError(f"x must be >= 0, got {x}")
-    return _Draw(x, device, key).made(_sampling.order, max(x - 1, 1).bit_length(), dtype="int64", whole=True)
+    draw = _Draw(x, device, key)
+    return draw.made(_sampling.order, max(x - 1, 1).bit_length(), dtype="int64", whole=True, has_rows=False)
 
 
 @op(free, differentiable=False)
@@ -784,6 +785,39 @@ class stream:  # noqa: N801 - reads as a noun where it is used
         _threefry.here.block = None if block is None else block.outer
 
 
+class rows:  # noqa: N801 - reads as a noun where it is used
+    """Context manager in which draws of ``count`` rows are rows ``first``, ``first + 1``, ... of a larger draw.
+
+    A process that computes a slice of a batch so draws for each example what a single process draws for it. It holds
+    for every draw whose first axis has the length ``count``: those of other shapes, permutations and choices without
+    replacement are the same in all processes. Two limits follow. A draw whose first axis has that length, but does not
+    count examples, is taken for one that does. And a draw that has the examples along another axis is the same in all
+    processes, so it repeats from slice to slice. Draws of ``native`` are not affected.
+
+    Args:
+        first: number of the first row.
+        count: number of rows.
+        of: number of rows of the larger draw. If it is given, they are the examples of a batch, of which each rank of
+            ``ember_ml.distributed`` has a slice, and ``BatchNorm`` uses the statistics of the whole batch.
+
+    >>> whole = random_uniform((4, 2), key=7)
+    >>> with rows(2, 2):
+    ...     random_uniform((2, 2), key=7).tolist() == whole[2:].tolist()
+    True
+    """
+
+    def __init__(self, first: int, count: int, of: int | None = None) -> None:
+        self.rows = _threefry.Rows(first, count, of)
+
+    def __enter__(self) -> None:
+        self.outer, _threefry.here.rows = _threefry.here.rows, self.rows
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _threefry.here.rows = self.outer
+
+
 class native:  # noqa: N801 - reads as an adjective where it is used
     """Context manager in which draws without a key use the engine's own generator, however that was seeded.
 
@@ -926,7 +960,7 @@ def _choose(size: int, shape: tuple[int, ...], replace: bool, p: Parameter, devi
     if replace:
         return draw.made(_sampling.choices, _All(p, (1, size)), draw.wide(), dtype="int64", whole=True)
     draw.check(f"p must be > 0 for at least {count} elements", lambda p: (p > 0).sum() >= count, p=p)
-    ordered = draw.made(_sampling.ranks, _All(p), draw.wide(), dtype="int64", whole=True)
+    ordered = draw.made(_sampling.ranks, _All(p), draw.wide(), dtype="int64", whole=True, has_rows=False)
     return manipulation.reshape(ordered[:count], shape)
 
 
@@ -1036,8 +1070,21 @@ class _Draw:
             return _child(self.xp, block.key, number, self.device)
         return None if here.native else _threefry.draw()
 
-    def made(self, sampler: Callable[..., Any], *parameters: Any, dtype: str, whole: bool = False) -> Tensor:
-        """Result of a sampler, computed by NumPy if all values are available on the host, else by the engine."""
+    def made(
+        self,
+        sampler: Callable[..., Any],
+        *parameters: Any,
+        dtype: str,
+        whole: bool = False,
+        has_rows: bool = True,
+    ) -> Tensor:
+        """Result of a sampler, computed by NumPy if all values are available on the host, else by the engine.
+
+        Args:
+            whole: compute all elements at once.
+            has_rows: whether the elements along the first axis are independent of each other, as ``rows`` requires.
+        """
+        start = self._start() if has_rows else 0
         lacks = not self.xp.has_double(self.device) and any(type(p) is str and p == _DOUBLE for p in parameters)
         key = self._known_key() if lacks else self.key
         if key is not None and isinstance(key[0], int) and (lacks or self.xp.is_host(self.device)):
@@ -1045,13 +1092,20 @@ class _Draw:
             hosted = [p if type(p) in _KNOWN else self._on_host(host, p) for p in parameters]
             if not any(p is None for p in hosted):
                 make = host.at_once if whole else host.in_chunks
-                flat = host.cast(make(sampler, key, self.count, hosted), dtype)
+                flat = host.cast(make(sampler, key, self.count, hosted, start), dtype)
                 adopted: Tensor = self.xp.adopt(flat.reshape(self.shape), self.device)
                 return adopted
-        source = _sampling.Source(self.xp, self.key, 0, self.count, self.device)
+        source = _sampling.Source(self.xp, self.key, start, self.count, self.device)
         flat = sampler(source, *[self._on_engine(p) for p in parameters])
         made: Tensor = self.xp.cast(flat, dtype).reshape(self.shape)
         return made
+
+    def _start(self) -> int:
+        """Number of the first element: 0, except in a block of ``rows``."""
+        rows = _threefry.here.rows
+        if rows is None or not self.shape or self.shape[0] != rows.length:
+            return 0
+        return rows.first * _math.prod(self.shape[1:])
 
     def _known_key(self) -> Any:
         """Words of the key as integers where their values are available."""

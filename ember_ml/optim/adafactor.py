@@ -52,6 +52,8 @@ class Adafactor(Optimizer):
         self.clip_threshold = above_zero(self, "clip_threshold", clip_threshold)
         self.weight_decay = at_least_zero(self, "weight_decay", weight_decay)
 
+    is_elementwise = False
+
     def start(self, parameter: Any) -> Tensors:
         if parameter.ndim < 2:
             return {"variance": state_like(parameter)}

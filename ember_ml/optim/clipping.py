@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ember_ml import ops, tree
+from ember_ml import distributed, ops, tree
 from ember_ml.tree import Tree
 
 
-def global_norm(grads: Tree) -> Any:
+def global_norm(grads: Tree, *, over_ranks: bool = False) -> Any:
     """Euclidean norm of all tensors of a tree together, as if they were one vector.
+
+    Args:
+        over_ranks: whether the tensors of each rank of ``ember_ml.distributed`` are parts of the vector.
 
     >>> float(global_norm({"a": ops.asarray([3.0]), "b": ops.asarray([4.0])}))
     5.0
@@ -17,11 +20,15 @@ def global_norm(grads: Tree) -> Any:
     squares = [_squares(gradient) for gradient in _given(grads)]
     if not squares:
         return ops.zeros(())
-    return ops.sqrt(ops.sum(ops.stack(squares)))
+    total = ops.sum(ops.stack(squares))
+    return ops.sqrt(distributed.all_sum(total) if over_ranks else total)
 
 
-def clip_by_global_norm(grads: Tree, limit: float) -> Tree:
+def clip_by_global_norm(grads: Tree, limit: float, *, over_ranks: bool = False) -> Tree:
     """Gradients scaled by a common factor so that their ``global_norm`` is at most ``limit``.
+
+    Args:
+        over_ranks: as in ``global_norm``.
 
     >>> clip_by_global_norm([ops.asarray([30.0]), ops.asarray([40.0])], 5.0)[1].tolist()
     [4.0]
@@ -29,7 +36,7 @@ def clip_by_global_norm(grads: Tree, limit: float) -> Tree:
     _check("clip_by_global_norm", limit)
     if not _given(grads):
         return grads
-    factor = _factor(global_norm(grads), limit)
+    factor = _factor(global_norm(grads, over_ranks=over_ranks), limit)
     return _map(lambda gradient: _scaled(gradient, factor), grads)
 
 

@@ -29,6 +29,9 @@ class Grouped:
     {'slow': [0.75], 'fast': [0.5]}
     """
 
+    # As in ``Optimizer``.
+    _is_divided = False
+
     def __init__(
         self,
         groups: Iterable[tuple[Choice, Optimizer]],
@@ -111,6 +114,12 @@ class Grouped:
         for optimizer in self._optimizers():
             optimizer.copy_shared_state()
 
+    def convert_state(self, convert: Callable[[str, Any], Any], is_divided: bool) -> None:
+        """Replace the state tensors of every optimizer, as ``Optimizer.convert_state`` does."""
+        self._is_divided = is_divided
+        for optimizer in self._optimizers():
+            optimizer.convert_state(convert, is_divided)
+
     def to_backend(self, name: str) -> Grouped:
         """Move the state to another engine and return this optimizer.
 
@@ -127,6 +136,10 @@ class Grouped:
 
     def _optimizers(self) -> list[Optimizer]:
         return [optimizer for _, optimizer in self.groups]
+
+    def choose(self, parameters: Tensors) -> list[list[str]]:
+        """Paths of the parameters of each optimizer."""
+        return [list(part) for part in self._split(parameters)]
 
     def _split(self, parameters: Tensors) -> list[Tensors]:
         """Parameters of each optimizer."""

@@ -74,6 +74,8 @@ class Muon(Optimizer):
         self.adjust = adjust
         self.dtype = dtype
 
+    is_elementwise = False
+
     def check(self, path: str, parameter: Any) -> None:
         super().check(path, parameter)
         if parameter.ndim != 2:

@@ -73,6 +73,12 @@ class Optimizer:
     # Optimizers without the option have no weight decay.
     weight_decay = 0.0
 
+    # Whether ``rule`` computes each element of a parameter from that element alone, so that parts can be updated.
+    is_elementwise = True
+
+    # Whether each rank holds parts of the parameters, which clipping by the global norm must know.
+    _is_divided = False
+
     def __init__(
         self,
         learning_rate: float | Schedule,
@@ -277,6 +283,20 @@ class Optimizer:
             for path, state in self._states.items():
                 self._states[path] = {name: ops.copy(value) for name, value in state.items()}
             self._is_owned = True
+
+    def convert_state(self, convert: Callable[[str, Any], Any], is_divided: bool) -> None:
+        """Replace each state tensor of a parameter when parameters are divided over ranks, or joined again.
+
+        Args:
+            convert: function from the path of the parameter and the tensor to the new tensor.
+            is_divided: whether each rank holds parts of the parameters from now on.
+        """
+        self._is_owned = False
+        self._is_divided = is_divided
+        for path, state in self._states.items():
+            self._states[path] = {name: convert(path, value) for name, value in state.items()}
+        # The shapes of the parameters are no longer those known.
+        self._forms = {}
 
     def to_backend(self, name: str) -> Optimizer:
         """Move the state to another engine and return this optimizer.
@@ -604,7 +624,7 @@ def clipped(optimizer: Any, gradients: Any) -> Any:
     if optimizer.clip_value is not None:
         gradients = clip_by_value(gradients, optimizer.clip_value)
     if optimizer.clip_norm is not None:
-        gradients = clip_by_global_norm(gradients, optimizer.clip_norm)
+        gradients = clip_by_global_norm(gradients, optimizer.clip_norm, over_ranks=optimizer._is_divided)
     return gradients
 
 

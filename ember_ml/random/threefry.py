@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Words: TypeAlias = tuple[Any, Any]
 
@@ -101,6 +101,14 @@ class Stream:
         self.__init__(**state)  # type: ignore[misc]
 
 
+class Rows(NamedTuple):
+    """Rows of a larger draw: the number of the first, how many they are, and of how many, if that is known."""
+
+    first: int
+    length: int
+    of: int | None
+
+
 class Block:
     """Open ``stream`` block: its key, which may be traced tensors, and its number of draws.
 
@@ -116,11 +124,12 @@ class Block:
 
 
 class Here(threading.local):
-    """State of a thread: the innermost block, the depth of ``native`` blocks, and the stream of the thread."""
+    """State of a thread: the innermost ``stream`` and ``rows``, the depth of ``native`` blocks, and its own stream."""
 
     def __init__(self) -> None:
         # Set on the instance from the start: an attribute added while tracing would invalidate the traced program.
         self.block: Block | None = None
+        self.rows: Rows | None = None
         self.native = 0
         self.stream: Stream | None = None
         self.epoch = -1
@@ -189,24 +198,32 @@ def seed() -> int:
     return _process.seed
 
 
+def current_rows() -> Rows | None:
+    """Rows of the innermost block of ``rows`` in this thread."""
+    return here.rows
+
+
 def draw() -> tuple[int, int]:
     """Next key of the stream of this thread."""
     return own_stream().next()
 
 
-def position() -> tuple[Block | Stream | None, int]:
-    """Current source of draws of this thread and its number of draws, for ``repeated``."""
+Position: TypeAlias = tuple[Block | Stream | None, int, Rows | None]
+
+
+def position() -> Position:
+    """Current source of draws of this thread, its number of draws, and its rows, for ``repeated``."""
     source = here.block or (here.stream if here.epoch == _process.epoch else None)
-    return source, 0 if source is None else source.count
+    return source, 0 if source is None else source.count, here.rows
 
 
-def since(source: Block | Stream | None, start: int) -> tuple[Block | Stream | None, int]:
+def since(source: Block | Stream | None, start: int, rows: Rows | None) -> Position:
     """Position to repeat from. A thread without a source at the time has since drawn from its own stream."""
-    return position()[0] if source is None else source, start
+    return position()[0] if source is None else source, start, rows
 
 
 @contextmanager
-def repeated(source: Block | Stream | None, start: int) -> Iterator[None]:
+def repeated(source: Block | Stream | None, start: int, rows: Rows | None) -> Iterator[None]:
     """Context manager that repeats the draws made from a position on. Afterwards the stream continues.
 
     It may be used in another thread, such as one in which an engine computes gradients.
@@ -214,18 +231,18 @@ def repeated(source: Block | Stream | None, start: int) -> Iterator[None]:
     if source is None:
         yield  # nothing was drawn
         return
-    block, stream, epoch, later = here.block, here.stream, here.epoch, source.count
+    block, stream, epoch, later, own = here.block, here.stream, here.epoch, source.count, here.rows
     if isinstance(source, Block):
         here.block = source
     else:
         here.block, here.stream, here.epoch = None, source, _process.epoch
-    source.count = start
+    source.count, here.rows = start, rows
     try:
         yield
     finally:
         # The first run may have drawn less, if it ended with an error.
         source.count = max(source.count, later)
-        here.block, here.stream, here.epoch = block, stream, epoch
+        here.block, here.stream, here.epoch, here.rows = block, stream, epoch, own
 
 
 def state() -> dict[str, int]:

@@ -12,7 +12,7 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ember_ml import ops
+from ember_ml import distributed, ops
 from ember_ml.dtypes import written
 from ember_ml.errors import warn
 from ember_ml.interrupts import uninterrupted
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 class Callback:
     """Base class of callbacks. Every method is optional.
+
+    On several ranks, each has its own callbacks, which receive the same losses and figures. What prints or writes
+    belongs into ``if ember_ml.distributed.rank() == 0``.
 
     Checkpoints hold the value of ``state``, a tree of tensors, numbers and strings, and pass it to ``restore``.
     """
@@ -462,7 +465,7 @@ class Checkpoint(Callback):
         if self._is_due:
             self._is_due = False
             path = trainer.save(self.directory, keep=self.keep)
-            if not self._is_checked and path != self.directory:
+            if not self._is_checked and path != self.directory and distributed.rank() == 0:
                 _warn_if_not_latest(path)
                 self._is_checked = True
 
@@ -530,6 +533,8 @@ class CSVLogger(Callback):
         self.path = Path(path)
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        if distributed.rank() != 0:
+            return
         history = trainer.history
         names = ["epoch", *history.names()]
         text = io.StringIO(newline="")
@@ -555,6 +560,8 @@ class TensorBoard(Callback):
         self.writer: Any = None
 
     def on_fit_begin(self, trainer: Trainer) -> None:
+        if distributed.rank() != 0:
+            return
         try:
             from tensorboardX import SummaryWriter  # type: ignore[import-untyped]
         except ImportError as error:
@@ -564,13 +571,14 @@ class TensorBoard(Callback):
         self.writer = SummaryWriter(self.directory, purge_step=trainer.step or None)
 
     def on_step_end(self, trainer: Trainer, loss: Any) -> None:
-        if trainer.step % self.every == 0:
+        if self.writer is not None and trainer.step % self.every == 0:
             self.writer.add_scalar("update/loss", float(loss), trainer.step)
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        for name, value in record.items():
+        for name, value in record.items() if self.writer is not None else ():
             part = "validation" if name.startswith("val_") else "training"
             self.writer.add_scalar(f"{part}/{name.removeprefix('val_')}", value, trainer.step)
 
     def on_fit_end(self, trainer: Trainer) -> None:
-        self.writer.close()
+        if self.writer is not None:
+            self.writer.close()

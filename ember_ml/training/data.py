@@ -10,17 +10,67 @@ from contextvars import copy_context
 from itertools import islice
 from numbers import Real
 from operator import index
-from typing import Any
+from typing import Any, NamedTuple
 
 from ember_ml import ops, tree
 from ember_ml.dtypes import written
 from ember_ml.extend import unchecked, unwrap
+from ember_ml.training.ranks import check_batch
 
 # Examples, targets and, optionally, weights.
 Batch = tuple[Any, ...]
 
 
-class Arrays:
+class Share(NamedTuple):
+    """Part of a batch that one of several ranks computes: a slice of its examples.
+
+    If a batch has fewer examples than there are ranks, every rank computes all of them, and rank 0 counts them.
+    """
+
+    batch: Batch
+    # Number of the first example and of all examples of the part, and number of examples of the whole batch.
+    first: int
+    examples: int
+    of: int
+    # Weight of the whole batch: its number of examples, or the sum of their weights.
+    weight: Any
+    # Whether losses and metrics of this rank count.
+    is_counted: bool = True
+
+
+def slice_of(count: int, rank: int, size: int) -> slice:
+    """Examples that a rank computes of a batch of ``count``; all of them if there are fewer than ranks.
+
+    >>> [slice_of(10, rank, 4) for rank in range(4)]
+    [slice(0, 2, None), slice(2, 5, None), slice(5, 7, None), slice(7, 10, None)]
+    """
+    return slice(count * rank // size, count * (rank + 1) // size) if count >= size else slice(0, count)
+
+
+class Data:
+    """Base class of training data, which yield the share of a rank in each batch."""
+
+    def shares(
+        self, shuffle: bool, skip: int = 0, resume_state: Any = None, rank: int = 0, size: int = 1
+    ) -> Generator[Share, None, None]:
+        """Share of a rank in each batch from number ``skip`` on.
+
+        Args:
+            shuffle: draw the order of the examples from the library's random stream.
+            resume_state: state of the random stream after the skipped batches, restored before the first batch.
+            rank: number of this rank.
+            size: number of ranks.
+        """
+        raise NotImplementedError
+
+    def batches(self, shuffle: bool, skip: int = 0) -> Generator[Batch, None, None]:
+        """Whole batches from number ``skip`` on."""
+        with closing(self.shares(shuffle, skip)) as shares:
+            for share in shares:
+                yield share.batch
+
+
+class Arrays(Data):
     """Examples along the first axis of every tensor.
 
     Memory-mapped files are read one batch at a time, in a thread that is a few batches ahead.
@@ -37,12 +87,9 @@ class Arrays:
     def __len__(self) -> int:
         return -(-self.count // self.batch_size)
 
-    def batches(self, shuffle: bool, skip: int = 0, resume_state: Any = None) -> Generator[Batch, None, None]:
-        """Batches from number ``skip`` on, in order or shuffled with the library's random stream.
-
-        Args:
-            resume_state: state of the random stream after the skipped batches, restored before the first batch.
-        """
+    def shares(
+        self, shuffle: bool, skip: int = 0, resume_state: Any = None, rank: int = 0, size: int = 1
+    ) -> Generator[Share, None, None]:
         if not self.count:
             raise ValueError("Trainer: x must have at least 1 example along its first axis, got none")
         order = ops.random.permutation(self.count, device=self.device) if shuffle else None
@@ -56,13 +103,27 @@ class Arrays:
             # An array of indices reads a copy; a slice would refer to the file.
             return [ops.asarray(file[rows[part]], device=self.device) for file in files]
 
+        if size > 1:
+            head = slice(0, min(self.batch_size, self.count))
+            check_batch(tree.map(lambda x: None if x is None else x[head], self.parts), self.count, self.device)
         begins = range(skip * self.batch_size, self.count, self.batch_size)
-        parts = [slice(begin, begin + self.batch_size) for begin in begins]
+        counts = [min(self.batch_size, self.count - begin) for begin in begins]
+        slices = [slice_of(count, rank, size) for count in counts]
+        parts = [slice(begin + own.start, begin + own.stop) for begin, own in zip(begins, slices, strict=True)]
         results: Generator[list[Any], None, None] = prefetch(read, parts) if files else ([] for _ in parts)
         with closing(results):
-            for part, tensors in zip(parts, results, strict=True):
+            for begin, count, own, part, tensors in zip(begins, counts, slices, parts, results, strict=True):
                 rest = iter(tensors)
-                yield tuple(self._batch(data, part, order, rest) for data in self.parts)
+                batch = tuple(self._batch(data, part, order, rest) for data in self.parts)
+                weights = batch[2:]
+                if weights and own.stop - own.start < count:
+                    # The rank needs the weight of all examples.
+                    given: Any = self.parts[2]
+                    whole = slice(begin, begin + count)
+                    held = [ops.asarray(given[rows[whole]], device=self.device)] if _is_file(given) else []
+                    weights = (self._batch(given, whole, order, iter(held)),)
+                weight = weight_of(count, *weights)
+                yield Share(batch, own.start, own.stop - own.start, count, weight, count >= size or not rank)
 
     def _batch(self, data: Any, part: slice, order: Any, read: Iterator[Any]) -> Any:
         """Examples of ``data`` whose numbers are ``part`` of ``order``; those of files are the next of ``read``."""
@@ -97,10 +158,11 @@ class Arrays:
         return Arrays(head[0], head[1], self.batch_size, self.device, *head[2:]), tuple(tail)
 
 
-class Batches:
+class Batches(Data):
     """Iterable of batches ``(x, y)`` or ``(x, y, weights)``; for prediction, of ``x`` or ``(x,)``.
 
-    Training for more than one epoch requires an iterable that can be iterated more than once.
+    Training for more than one epoch requires an iterable that can be iterated more than once. On several ranks, it must
+    yield the same batches on each, which takes its slice of them.
     """
 
     def __init__(self, batches: Iterable[Any], device: str | None = None) -> None:
@@ -111,10 +173,11 @@ class Batches:
         """Number of batches; 0 if unknown."""
         return len(self.source) if isinstance(self.source, Sized) else 0
 
-    def batches(self, shuffle: bool, skip: int = 0, resume_state: Any = None) -> Generator[Batch, None, None]:
-        """Batches from number ``skip`` on, in the order of the iterable; ``resume_state`` is as for ``Arrays``."""
+    def shares(
+        self, shuffle: bool, skip: int = 0, resume_state: Any = None, rank: int = 0, size: int = 1
+    ) -> Generator[Share, None, None]:
         source = iter(self.source)
-        is_empty = not sum(1 for _ in islice(source, skip))
+        is_empty, is_first = not sum(1 for _ in islice(source, skip)), True
         if resume_state is not None:
             # An iterable may draw its order with the first batch, so the state is restored after the skipped ones.
             ops.random.set_state(resume_state)
@@ -129,11 +192,32 @@ class Batches:
                     "Trainer: without y, x must be an iterable of batches (x, y), whose first axes count examples, "
                     "got a single number for a batch; if x is data itself, y is missing"
                 )
-            yield tensors
+            if size > 1 and is_first:
+                # One batch shows whether each rank has its own data; comparing all of them would take time.
+                check_batch(tensors, 0, self.device)
+            is_first = False
+            yield _share_of(tensors, rank, size)
         if is_empty:
             raise ValueError(
                 "Trainer: x must have at least 1 batch, got none; an iterator is empty after its first epoch"
             )
+
+
+def _share_of(batch: Batch, rank: int, size: int) -> Share:
+    """Share of a rank in a batch."""
+    # On several ranks, all tensors must be sliced.
+    count = size_of(batch[0]) if size == 1 else _count_examples(*[part for part in batch if part is not None])
+    weight = weight_of(count, *batch[2:])
+    if size == 1:
+        return Share(batch, 0, count, count, weight)
+    own = slice_of(count, rank, size)
+    part = tuple(None if data is None else tree.map(lambda x: x[own], data) for data in batch)
+    return Share(part, own.start, own.stop - own.start, count, weight, count >= size or not rank)
+
+
+def weight_of(count: int, weights: Any = None) -> Any:
+    """Weight of examples: their number, or the sum of their weights."""
+    return count if weights is None else ops.sum(ops.cast(weights, "float32"))
 
 
 def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> Arrays | Batches:

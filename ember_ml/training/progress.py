@@ -27,14 +27,15 @@ class Progress:
     Args:
         epochs: number of epochs; ``None`` if unknown.
         verbose: 0 for no output; 1 or ``None`` for the bar, on terminals only; 2 for one line per epoch.
+        is_shown: whether this process is the one that shows progress.
     """
 
-    def __init__(self, epochs: int | None, verbose: int | None) -> None:
+    def __init__(self, epochs: int | None, verbose: int | None, is_shown: bool = True) -> None:
         if verbose not in (None, 0, 1, 2):
             raise ValueError(f"Trainer: verbose must be 0, 1, 2 or None, got {verbose!r}")
         self.of = "" if epochs is None else f"/{epochs}"
-        self.has_lines = verbose == 2
-        self.has_bar = verbose in (None, 1)
+        self.has_lines = is_shown and verbose == 2
+        self.has_bar = is_shown and verbose in (None, 1)
         self.console: Any = None
         if self.has_bar or self.has_lines:
             from rich.console import Console

@@ -7,26 +7,30 @@ import json
 import math
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ember_ml import ops, transform, tree
+from ember_ml import distributed, ops, transform, tree
 from ember_ml.dtypes import written
+from ember_ml.errors import UnsupportedError
 from ember_ml.extend import activate, backend_of, current_backend
 from ember_ml.interrupts import interruptible, uninterrupted
+from ember_ml.nn.modules import BatchNorm
 from ember_ml.nn.precision import LossScale, Precision
 from ember_ml.optim import get_optimizer
 from ember_ml.optim.optimizer import RATE, STEP
 from ember_ml.spellings import value_hint, value_named
 from ember_ml.training.callbacks import Callback, checkpoint_file
-from ember_ml.training.data import Arrays, Batch, Batches, as_data, check_integer, converted_like, size_of
+from ember_ml.training.data import Arrays, Batch, Batches, Share, as_data, check_integer, converted_like, weight_of
 from ember_ml.training.history import History
 from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.probabilities import expected_by
 from ember_ml.training.progress import Epoch, Progress
+from ember_ml.training.ranks import check_checkpoint, check_model, gather, run_on_first
+from ember_ml.training.sharding import Sharding
 from ember_ml.transform.leaves import can_compile, has_compiler
 
 
@@ -62,6 +66,10 @@ class Trainer:
     Steps are atomic: an error or Ctrl-C during a step leaves the state of the last finished step, and ``save`` then
     writes a checkpoint of it.
 
+    On several ranks, ``batch_size`` is that of all ranks together: each of them computes a slice of every batch, with
+    the random numbers that a single process draws for these examples, and all have the same model after each step.
+    Losses and metrics are those of all examples. Rank 0 alone shows progress and writes files.
+
     Args:
         model: a ``Module``, or a callable with the methods ``tensors``, ``assign`` and ``parameters``.
         loss: a loss of ``ops``, its name, or a ``functools.partial`` of it; or a function ``(prediction, target)`` or
@@ -76,6 +84,13 @@ class Trainer:
         accumulate: number of batches per step, whose gradients are added. A step then equals one with a batch of that
             size, except for what depends on the batch, such as ``BatchNorm``, and needs less memory. The last step of
             a pass over the data has the batches that are left.
+        strategy: ``"replicated"``, or ``"sharded"`` to divide the parameters, their gradients and the state of the
+            optimizer over the ranks during ``fit``, on torch and JAX. A step gathers the parameters and scatters the
+            sums of the gradients; the optimizer must update each element by itself, unlike ``Muon`` and ``Adafactor``.
+            All ranks must then call ``evaluate``, ``predict`` and ``save`` within ``fit``.
+        sync_batch_norm: whether ``BatchNorm`` uses the statistics of the batches of all ranks in training, as one
+            process does, or each rank those of its examples, which needs less communication, and which torch and JAX
+            can compile.
 
     >>> from ember_ml import nn, ops, optim
     >>> model = nn.modules.Linear(1, 1)
@@ -96,6 +111,8 @@ class Trainer:
         compile: bool = False,
         precision: str | Precision | None = None,
         accumulate: int = 1,
+        strategy: str = "replicated",
+        sync_batch_norm: bool = True,
     ) -> None:
         self.model = _check_instance(model, "tensors", "model must be a Module")
         self.loss = loss
@@ -117,6 +134,11 @@ class Trainer:
             self.precision.cast_parameters(self.model)
         self.loss_scale = None if self.precision is None or self.precision.compute != "float16" else LossScale()
         self.accumulate = check_integer("accumulate", accumulate, 1)
+        self.sync_batch_norm = sync_batch_norm
+        self.strategy = strategy
+        self._sharding = Sharding(strategy, self.model, self.optimizer, self.callbacks)
+        if strategy == "sharded" and self.loss_scale is not None:
+            raise UnsupportedError(f"Trainer: precision must not be in float16 for strategy='sharded', got {precision}")
         self.history = History()
         # Number of finished epochs, of steps in the current epoch, and of steps in total.
         self.epoch = self.batch = self.step = 0
@@ -129,6 +151,8 @@ class Trainer:
         self._sizes: list[Any] = []
         self._batch_size: int | None = None
         self._is_stopped = False
+        # Number of measurements of each metric that all ranks hold; those that follow are of this rank's examples.
+        self._gathered = [0] * len(self.metrics)
         # State before the current step; ``None`` between steps.
         self._snapshot: _Snapshot | None = None
         # Callbacks not yet notified of the last step, or of the end of the epoch.
@@ -202,8 +226,8 @@ class Trainer:
             steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch, 1)
         if max_steps is not None:
             max_steps = check_integer("max_steps", max_steps, 1)
-        progress = Progress(epochs, verbose)
         with self._on_model_backend():
+            progress = Progress(epochs, verbose, is_shown=self._rank == 0)
             data = as_data(x, y, batch_size, self._device, sample_weight)
             if validation_split != 0:
                 data, validation_data = _split(data, validation_split, validation_data)
@@ -218,6 +242,7 @@ class Trainer:
                 progress=progress,
             )
             self._roll_back()
+            self._sharding.join()
             self._batch_size = data.batch_size if isinstance(data, Arrays) else None
             self._is_stopped, self._is_unchecked = False, self._expected is not None
             if resume is None or not self.restore(resume):
@@ -226,6 +251,12 @@ class Trainer:
                     self.history, self._pending = History(), []
                     self._begin_epoch()
                     self._begin_pass()
+            if self._size > 1:
+                self._check_compiled_statistics()
+                check_model(self.model.tensors(), self._device)
+                # One order of examples and one set of masks for all ranks.
+                ops.random.set_state(gather(ops.random.get_state(), self._device)[0])
+            self._sharding.divide()
             self.optimizer.init(self.model)
             if self.loss_scale is not None:
                 self.loss_scale.init(next(iter(self.model.parameters().values())))
@@ -237,6 +268,7 @@ class Trainer:
                 with closing(self._batches(run)) as batches:
                     while self._has_epochs(run):
                         self._fit_epoch(run, batches)
+                self._sharding.join_model()
             except BaseException:
                 self._roll_back()
                 raise
@@ -245,24 +277,36 @@ class Trainer:
         return self.history
 
     def evaluate(self, x: Any, y: Any = None, batch_size: int = 32, sample_weight: Any = None) -> dict[str, float]:
-        """Loss and metrics on data, by name. The arguments are those of ``fit``."""
+        """Loss and metrics on data, by name. The arguments are those of ``fit``.
+
+        On several ranks, each evaluates a slice of every batch, so all of them must call it.
+        """
         metrics = [_reset_copy(metric) for metric in self.metrics]
         losses: list[Any] = []
         sizes: list[Any] = []
-        with self._on_model_backend(), self._in_mode(training=False):
+        with self._on_model_backend(), self._in_mode(training=False), self._sharding.whole_model():
             data = as_data(x, y, batch_size, self._device, sample_weight)
-            for batch, target, *weights in data.batches(shuffle=False):
+            for share in data.shares(shuffle=False, rank=self._rank, size=self._size):
+                batch, target, *weights = share.batch
                 self._check_weights(weights)
+                if not share.is_counted:
+                    continue
                 prediction = self._predict(self.model, batch)
                 losses.append(self.loss(prediction, target, *weights))
-                sizes.append(_weight_of(batch, *weights))
+                sizes.append(weight_of(share.examples, *weights))
                 for metric in metrics:
                     metric.update(target, prediction, *weights)
                 self._eval_step(losses[-1], metrics)
+            losses, sizes = _read_numbers(losses), _read_numbers(sizes)
+            if self._size > 1:
+                parts = gather((losses, sizes, [metric.state() for metric in metrics]), self._device)
+                losses, sizes = ([x for part in parts for x in part[i]] for i in range(2))
+                for i, metric in enumerate(metrics):
+                    metric.restore([row for *_, measured in parts for row in measured[i]])
             return {"loss": _mean(losses, sizes), **{metric.name: metric.compute() for metric in metrics}}
 
     def predict(self, x: Any, batch_size: int = 32) -> Any:
-        """Predictions of the model for ``x``, concatenated along the first axis.
+        """Predictions of the model for ``x``, concatenated along the first axis. Each rank predicts all of them.
 
         Args:
             x: examples as for ``fit``, or an iterable of batches. A list holds examples, unless its items are tuples:
@@ -270,7 +314,7 @@ class Trainer:
             batch_size: number of examples per call of the model.
         """
         predictions = []
-        with self._on_model_backend(), self._in_mode(training=False):
+        with self._on_model_backend(), self._in_mode(training=False), self._sharding.whole_model():
             data = Batches(x, self._device) if _is_batches(x) else Arrays(x, None, batch_size, self._device)
             for batch, *_ in data.batches(shuffle=False):
                 predictions.append(self._predict(self.model, batch))
@@ -286,6 +330,9 @@ class Trainer:
     def save(self, directory: Any, keep: int | None = None) -> Path:
         """Write a checkpoint, and return its path. ``restore`` and ``fit(resume=...)`` read it.
 
+        On several ranks, all of them must call it after the same step; rank 0 writes the file, which a run with any
+        number of ranks can read.
+
         Args:
             directory: directory of checkpoints that are numbered by the steps so far, created if missing; or the path
                 of one file, which ends with ``.safetensors`` or ``.npz`` and is replaced if it exists.
@@ -298,6 +345,7 @@ class Trainer:
             self._roll_back()
             # The optimizer has no state yet if the run was interrupted before its first step.
             self.optimizer.init(self.model)
+            self._gather_measured()
         losses = self._read_losses()
         progress = {
             "epoch": self.epoch,
@@ -324,11 +372,16 @@ class Trainer:
             # Figures added by callbacks may be NumPy scalars or tensors.
             "progress": json.dumps(progress, default=float),
         }
-        if file is None:
-            return ops.save_checkpoint(directory, content, step=self.step, keep=keep)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        ops.save(file, content)
-        return file
+        content.update(self._sharding.joined_on_host(content))
+
+        def write() -> str:
+            if file is None:
+                return str(ops.save_checkpoint(directory, content, step=self.step, keep=keep))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            ops.save(file, content)
+            return str(file)
+
+        return Path(run_on_first(write, self._device))
 
     def restore(self, directory: Any) -> bool:
         """Restore the state saved in a checkpoint. Return whether there was one.
@@ -337,11 +390,13 @@ class Trainer:
             directory: directory of the checkpoints, of which the last is restored, or the path of one file.
         """
         with self._on_model_backend():
+            self._sharding.join()
             try:
                 content = ops.load_checkpoint(directory)
             except FileNotFoundError as error:
                 if error.filename is not None:  # ``directory`` is the path of one file
                     raise
+                check_checkpoint(None, self._device)
                 return False
             if not isinstance(content, dict) or "progress" not in content:
                 raise ValueError(f"Trainer: directory must hold a checkpoint of a Trainer, got {str(directory)!r}")
@@ -356,6 +411,7 @@ class Trainer:
                     for some in (self.optimizer.tensors(), content["optimizer"]))  # fmt: skip
             _check_paths("optimiser, or other parameters were frozen", *held)
             progress = json.loads(content["progress"])
+            check_checkpoint(progress["step"], self._device)
             self._check_progress(progress)
             tensors = converted_like(self.model.tensors(), content["model"])
             state = converted_like(self.optimizer.tensors(), content["optimizer"])
@@ -383,6 +439,7 @@ class Trainer:
                 self.history = History(**progress["history"])
                 for metric, measured in zip(self.metrics, content["metrics"], strict=True):
                     metric.restore(measured)
+                self._gathered = [len(measured) for measured in content["metrics"]]
                 for callback in self.callbacks:
                     # Callbacks of the same class are matched in order; a callback without saved state starts fresh.
                     place = next((i for i, (name, *_) in enumerate(saved) if name == type(callback).__name__), None)
@@ -395,6 +452,21 @@ class Trainer:
     def _check_weights(self, weights: Sequence[Any]) -> None:
         if weights and not self._is_weighted:
             raise TypeError("Trainer: sample_weight must be None for a loss without a third argument for weights")
+
+    def _check_compiled_statistics(self) -> None:
+        """Raise an error if the step is to be compiled with collectives by an engine that cannot.
+
+        torch 2.13: ``torch.compile`` does not trace the gradient of an operator that is defined in Python. JAX 0.10: a
+        collective of several processes is a program of its own.
+        """
+        name = current_backend().name
+        if not (self._is_compiled and self.sync_batch_norm and name in ("torch", "jax")):
+            return
+        if any(isinstance(module, BatchNorm) for module in getattr(self.model, "modules", list)()):
+            raise UnsupportedError(
+                f"Trainer: sync_batch_norm must be False for compile=True on the {name} backend and several ranks, got "
+                "True for a model with BatchNorm"
+            )
 
     def _check_progress(self, progress: dict[str, Any]) -> None:
         """Raise an error if training cannot continue from a checkpoint with other metrics or another batch size."""
@@ -411,9 +483,11 @@ class Trainer:
 
     def _has_epochs(self, run: _Run) -> bool:
         """Whether an epoch is to be trained, or recorded: ``max_steps`` may have ended it before an interrupt."""
+        # A callback may stop one of the ranks.
+        self._is_stopped = any(gather(self._is_stopped, self._device))
         return self.epoch < run.epochs and not self._is_stopped and bool(self.batch or self.step < run.max_steps)
 
-    def _fit_epoch(self, run: _Run, batches: Iterator[list[Batch] | None]) -> None:
+    def _fit_epoch(self, run: _Run, batches: Iterator[list[Share] | None]) -> None:
         begin = time.perf_counter()
         self._call_epoch_begin()
         limit = math.inf if run.steps_per_epoch is None else run.steps_per_epoch
@@ -435,6 +509,7 @@ class Trainer:
                     "first epoch"
                 )
             losses = self._read_losses()
+            self._gather_measured()
             record = {"loss": _mean(losses, self._sizes), **{m.name: m.compute() for m in self.metrics}}
             if run.validation_data is not None:
                 x, y, *weights = _split_validation(run.validation_data)
@@ -459,6 +534,18 @@ class Trainer:
         self.batch, self._losses, self._sizes, self._epoch_seed, self._snapshot = 0, [], [], None, None
         for metric in self.metrics:
             metric.reset()
+        self._gathered = [0] * len(self.metrics)
+
+    def _gather_measured(self) -> None:
+        """Give each rank the measurements of all ranks."""
+        if self._size == 1 or not self.metrics:
+            return
+        own = [metric.state()[count:] for metric, count in zip(self.metrics, self._gathered, strict=True)]
+        parts = gather(own, self._device)
+        with uninterrupted():
+            for i, (metric, count) in enumerate(zip(self.metrics, self._gathered, strict=True)):
+                metric.restore(metric.state()[:count] + [row for part in parts for row in part[i]])
+            self._gathered = [len(metric.state()) for metric in self.metrics]
 
     def _begin_pass(self) -> None:
         with uninterrupted():
@@ -475,7 +562,7 @@ class Trainer:
         # A resumed epoch has already drawn these numbers.
         ops.random.set_state(stream)
 
-    def _batches(self, run: _Run) -> Generator[list[Batch] | None, None, None]:
+    def _batches(self, run: _Run) -> Generator[list[Share] | None, None, None]:
         """Batches of each step of this pass over the data and of all later ones, with ``None`` after each pass."""
         while True:
             stream = ops.random.get_state()
@@ -484,13 +571,14 @@ class Trainer:
             # The order is drawn with the stream as it was at the start of the pass; then the current state is restored.
             if stream != self._pass_seed:
                 ops.random.set_state(self._pass_seed)
-            data = run.data.batches(run.shuffle, self._position, stream if self._position else None)
+            resume_state = stream if self._position else None
+            data = run.data.shares(run.shuffle, self._position, resume_state, self._rank, self._size)
             with closing(data) as batches:
                 while group := list(islice(batches, self.accumulate)):
                     yield group
             yield None
 
-    def _take_step(self, batches: Iterator[list[Batch] | None], listener: Epoch) -> int | None:
+    def _take_step(self, batches: Iterator[list[Share] | None], listener: Epoch) -> int | None:
         """Train on the next batches, and return the number of examples; ``None`` if the pass over the data is over."""
         self._snapshot = _Snapshot(
             ops.random.get_state(),
@@ -499,10 +587,11 @@ class Trainer:
             self.loss_scale.tensors() if self.loss_scale is not None else {},
             [len(metric._measured) for metric in self.metrics],
         )
+        distributed.set_step(self.step + 1)
         group = next(batches)
         if group is None:
             return None
-        take = self._take_parts if self.accumulate > 1 else self._take_batch
+        take = self._take_batch if self.accumulate == self._size == 1 else self._take_parts
         shapes = self._uncompiled_shapes(group) if self._is_compiled else None
         if shapes is None:
             take(group)
@@ -510,11 +599,11 @@ class Trainer:
             with listener.compilation():
                 take(group)
             self._compiled_shapes.add(shapes)
-        return sum([size_of(x) for x, *_ in group])
+        return sum([share.of for share in group])
 
-    def _uncompiled_shapes(self, group: list[Batch]) -> Any:
+    def _uncompiled_shapes(self, group: list[Share]) -> Any:
         """Shapes of a batch if the step is compiled for them now; ``None`` otherwise."""
-        shapes = tuple([tuple(leaf.shape) for leaf in tree.leaves(group[0]) if leaf is not None])
+        shapes = tuple([tuple(leaf.shape) for leaf in tree.leaves(group[0].batch) if leaf is not None])
         return shapes if self._has_compiler and shapes not in self._compiled_shapes else None
 
     def _memory(self) -> int | None:
@@ -524,11 +613,11 @@ class Trainer:
         found = ops.memory_info(self._device)
         return found["peak"] or found["allocated"]
 
-    def _take_batch(self, group: list[Batch]) -> None:
+    def _take_batch(self, group: list[Share]) -> None:
         """Train on one batch."""
-        ((x, y, *weights),) = group
+        (share,) = group
+        (x, y, *weights), size = share.batch, share.weight
         self._check_weights(weights)
-        size = _weight_of(x, *weights)
         if self._is_compiled:
             if self._is_unchecked:
                 self._check_prediction(self._forward(x))
@@ -554,28 +643,80 @@ class Trainer:
             self._measure(prediction, y, *weights)
             self._finish_step(loss, size, grads)
 
-    def _take_parts(self, group: list[Batch]) -> None:
-        """Train on several batches, with the gradient of the loss of all their examples."""
-        for _, _, *weights in group:
-            self._check_weights(weights)
-        sizes = [_weight_of(x, *weights) for x, _, *weights in group]
+    def _take_parts(self, group: list[Share]) -> None:
+        """Train on several batches, or the parts of several ranks, with the gradient of the loss of all examples."""
+        total = sum([share.weight for share in group[1:]], group[0].weight)
+        with self._sharding.whole_model():
+            loss, grads = self._add_parts(group, total)
+        if self._size > 1:
+            loss, grads = self._average_ranks(loss, grads, group)
+        self._finish_step(loss, total, grads, len(group))
+
+    def _add_parts(self, group: list[Share], total: Any) -> tuple[Any, dict[str, Any]]:
+        """Loss and gradients of this rank for batches whose examples have the weight ``total`` on all ranks."""
         run = self._compiled_part if self._is_compiled else self._add_gradients
-        total = sum(sizes[1:], sizes[0])
-        sums = {path: ops.zeros_like(x) for path, x in self.model.parameters().items()}
+        sums: dict[str, Any] | None = None
+        if len(group) > 1:
+            sums = {path: ops.zeros_like(x) for path, x in self.model.parameters().items()}
         loss: Any = 0.0
-        for (x, y, *weights), size in zip(group, sizes, strict=True):
+        for share in group:
+            x, y, *weights = share.batch
+            self._check_weights(weights)
             if self._is_unchecked and self._is_compiled:
                 self._check_prediction(self._forward(x))
-            # A tensor, since a compiled program is for one value of a number. Weights may all be zero.
-            share = 1.0 if self._is_sum else size / total if type(total) is int else size / ops.maximum(total, 1e-30)
-            share = ops.asarray(share, dtype="float32", device=self._device)
-            part, prediction, sums = run(self.model, self.loss_scale, share, sums, x, y, *weights)
+            # A tensor, since a compiled program is for one value of a number.
+            factor = ops.asarray(self._factor(share, total), dtype="float32", device=self._device)
+            with self._rows(share):
+                part, prediction, sums = run(self.model, self.loss_scale, factor, sums, x, y, *weights)
             if self._is_unchecked:
                 self._check_prediction(prediction)
-            self._measure(prediction, y, *weights)
+            if share.is_counted:
+                self._measure(prediction, y, *weights)
             loss = ops.add(loss, part)
             self._eval_step((loss, sums), self.metrics)
-        self._finish_step(loss, total, sums, len(group))
+        assert sums is not None
+        return loss, sums
+
+    def _factor(self, share: Share, total: Any) -> Any:
+        """Factor of the loss of a part in the loss of a step whose examples have the weight ``total``."""
+        factor: Any = 1.0
+        if not self._is_sum:
+            weight = weight_of(share.examples, *share.batch[2:])
+            # Weights may all be zero.
+            factor = weight / total if type(total) is int else weight / ops.maximum(total, 1e-30)
+        # The mean of all ranks is taken. If a batch has fewer examples than ranks, each computes the whole of it.
+        is_whole = share.examples == share.of
+        # Larger gradients would overflow more often in float16, so there the mean is multiplied.
+        if self.loss_scale is not None:
+            return factor / self._size if is_whole else factor
+        return factor if is_whole else factor * self._size
+
+    def _rows(self, share: Share) -> AbstractContextManager[None]:
+        """Context manager in which the part of a batch draws the random numbers of its examples."""
+        if self._size == 1:
+            return nullcontext()
+        return ops.random.rows(share.first, share.examples, share.of if self.sync_batch_norm else None)
+
+    def _average_ranks(self, loss: Any, grads: dict[str, Any], group: list[Share]) -> tuple[Any, dict[str, Any]]:
+        """Loss and gradients of all ranks. The buffers that the step changed become their means."""
+        assert self._snapshot is not None
+        before = self._snapshot.model
+        count = sum([share.examples for share in group])
+        mean = sum([share.of if share.examples == share.of else share.of / self._size for share in group])
+        buffers = {
+            path: ops.multiply(x, count / mean)
+            for path, x in self.model.tensors().items()
+            if x is not before.get(path) and ops.is_float(x)
+        }
+        if self._sharding.is_model_divided:
+            grads = self._sharding.average(grads)
+            loss, buffers = distributed.average_gradients((loss, buffers))
+        else:
+            loss, grads, buffers = distributed.average_gradients((loss, grads, buffers))
+        self.model.assign(buffers)
+        if self.loss_scale is not None:
+            loss, grads = tree.map(lambda x: ops.multiply(x, self._size), (loss, grads))
+        return loss, grads
 
     def _finish_step(self, loss: Any, size: Any, grads: dict[str, Any], batches: int = 1) -> None:
         """Update the model and count the step, in which so many batches were used."""
@@ -682,13 +823,21 @@ class Trainer:
         return loss, prediction, scale.update(model, optimizer, grads, before)
 
     def _add_gradients(
-        self, model: Any, scale: LossScale | None, share: Any, sums: dict[str, Any], x: Any, y: Any, *weights: Any
+        self,
+        model: Any,
+        scale: LossScale | None,
+        share: Any,
+        sums: dict[str, Any] | None,
+        x: Any,
+        y: Any,
+        *weights: Any,
     ) -> tuple[Any, Any, dict[str, Any]]:
         """Loss and prediction of one of the batches of a step, and the sums of the gradients including its own."""
         (value, aux), grads = self._gradient(model, scale, share, x, y, *weights)
         loss, prediction = (value, aux) if scale is None else aux
-        added = {path: ops.add(sums[path], gradient) for path, gradient in grads.items()}
-        return loss, prediction, added
+        if sums is not None:
+            grads = {path: ops.add(sums[path], gradient) for path, gradient in grads.items()}
+        return loss, prediction, grads
 
     def _eval_step(self, result: Any, metrics: Sequence[Metric]) -> None:
         """Evaluate the results of a step on a lazy engine, so that its graph does not grow from step to step."""
@@ -730,6 +879,8 @@ class Trainer:
         self._is_measured = bool(self.metrics)
         with activate(backend):
             self._device = None if first is None else ops.get_device(first)
+            distributed.init()
+            self._rank, self._size = distributed.rank(), distributed.size()
             yield
 
     @contextmanager
@@ -856,11 +1007,6 @@ def _mean(losses: list[Any], sizes: list[Any]) -> float:
     total = math.fsum(loss * weight for loss, weight in zip(_read_numbers(losses), weights, strict=True) if weight)
     weight = math.fsum(weights)
     return total / weight if weight else math.nan
-
-
-def _weight_of(x: Any, weights: Any = None) -> Any:
-    """Weight of a batch: the number of its examples, or the sum of their weights."""
-    return size_of(x) if weights is None else ops.sum(ops.cast(weights, "float32"))
 
 
 def _split(data: Arrays | Batches, fraction: float, validation_data: Any) -> tuple[Arrays, Batch]:

@@ -98,7 +98,7 @@ class Call:
         self.structure: Any = None
         self.assigned: list[tuple[Any, dict[str, Any]]] = []
         # Position in the random stream at which the first run began.
-        self.draws: tuple[Any, int] | None = None
+        self.draws: threefry.Position | None = None
         self.home = home or find_backend(name, [args[i] for i in chosen], (args, kwargs))
         self.engine = engine_of(self.home, name)
         self.states = states((args, kwargs))

@@ -308,7 +308,7 @@ class _Program:
         call = Call("compile", f, args, {}, chosen, strict=False, everything=True, home=self.home)
         places = zip(_tree.leaves(args), call.places, strict=True)
         numbers = [leaf for leaf, place in places if place is STATIC and is_tensor(leaf)]
-        key = cache_key(args, [*names, *numbers])
+        key = cache_key(args, [*names, *numbers]), threefry.here.rows
         entry = self.entries.get(key)
         if entry is None:
             self._make_room()

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ember_ml.backend.jax import coordination as coordination  # isort: skip - before anything computes
 from ember_ml.backend.jax import core as core
 
 if not TYPE_CHECKING:

@@ -55,7 +55,7 @@ if hasattr(os, "register_at_fork"):
 Array = jax.Array
 
 # The type of all arrays that are no tracers; JAX 0.10 has no public name for it.
-_CONCRETE = type(jax.device_put(np.zeros(()), jax.devices("cpu")[0]))
+_CONCRETE = type(jax.device_put(np.zeros(()), jax.local_devices(backend="cpu")[0]))
 
 TENSORS = (_CONCRETE, Tracer)
 
@@ -279,7 +279,7 @@ _KINDS = {"gpu": "cuda"}
 
 def devices() -> list[str]:
     """Names of the available devices, the fastest last."""
-    accelerators = [device for device in jax.devices() if device.platform != "cpu"]
+    accelerators = [device for device in jax.local_devices() if device.platform != "cpu"]
     kinds = dict.fromkeys(_name(device).partition(":")[0] for device in accelerators)
     return ["cpu", *kinds, *map(_name, accelerators)]
 
@@ -294,8 +294,8 @@ def find_device(name: Any) -> jax.Device:
     if isinstance(name, jax.Device):
         return name
     if name == "cpu":
-        return jax.devices("cpu")[0]
-    accelerators = [device for device in jax.devices() if device.platform != "cpu"]
+        return jax.local_devices(backend="cpu")[0]
+    accelerators = [device for device in jax.local_devices() if device.platform != "cpu"]
     for device in accelerators:
         if name in ("gpu", _name(device), _name(device).partition(":")[0]):
             return device

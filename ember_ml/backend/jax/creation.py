@@ -109,7 +109,7 @@ def _made(function: Callable[..., Array], *names: str) -> Callable[..., Array]:
     return run
 
 
-_FIRST = jax.devices()[0]
+_FIRST = jax.local_devices()[0]
 _zeros = _made(lambda shape, dtype: jnp.zeros(shape, dtype), "shape", "dtype")
 _ones = _made(lambda shape, dtype: jnp.ones(shape, dtype), "shape", "dtype")
 _full = _made(lambda value, shape: jnp.broadcast_to(value, shape), "shape")

@@ -199,10 +199,14 @@ def _sqrt_limits(a: Array, b: Array) -> list[tuple[Any, Any, Any]]:
 
 square, sqrt = jitted(jnp.square), _symmetric(_limited(jnp.sqrt, _sqrt_limits))
 rsqrt, cbrt, reciprocal = map(jitted, (lax.rsqrt, jnp.cbrt, jnp.reciprocal))
-exp, expm1 = (
-    _limited(f, lambda a, b, low=low: [(a == -jnp.inf, low, 0), ((a == jnp.inf) & _unknown(b), jnp.inf, jnp.nan)])
-    for f, low in ((jnp.exp, 0), (jnp.expm1, -1))
-)
+
+
+def _exp_limits(a: Array, b: Array) -> list[tuple[Any, Any, Any]]:
+    return [((a == jnp.inf) & _unknown(b), jnp.inf, jnp.nan)]
+
+
+exp = _limited(jnp.exp, lambda a, b: [(a == -jnp.inf, 0, 0), *_exp_limits(a, b)])
+expm1 = _limited(jnp.expm1, lambda a, b: [(a == -jnp.inf, -1, 0), *_exp_limits(a, b)])
 log, log1p, log2, log10 = (
     _limited(f, lambda a, b: [((jnp.isinf(a) | jnp.isinf(b)) & (jnp.isnan(a) | jnp.isnan(b)), jnp.inf, jnp.nan)])
     for f in (jnp.log, jnp.log1p, jnp.log2, jnp.log10)

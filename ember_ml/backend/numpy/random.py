@@ -281,20 +281,23 @@ _SHIFTS = [_constant(i) for i in range(33)]
 _UNIT = np.asarray(2.0**-24, np.float32)
 
 
-def in_chunks(sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any]) -> _Array:
-    """``count`` elements from a sampler, generated in parts that fit in the CPU cache.
+def in_chunks(
+    sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any], first: int = 0
+) -> _Array:
+    """``count`` elements from a sampler from number ``first`` on, generated in parts that fit in the CPU cache.
 
     A parameter with a shape has one value for each element; others are passed unchanged.
     """
-    out = _fused(sampler, key, count, parameters)
+    # Compiled loops begin with element 0.
+    out = None if first else _fused(sampler, key, count, parameters)
     if out is not None:
         return out
-    if sampler is fractions and parameters[0] == "float32":
+    if sampler is fractions and parameters[0] == "float32" and not first:
         return _singles(key, count)
     for start in range(0, count, 2 * _AT_ONCE):
         stop = min(count, start + 2 * _AT_ONCE)
         here = [p[start:stop] if getattr(p, "shape", ()) else p for p in parameters]
-        part: _Array = sampler(Source(_here, key, start, stop - start, None), *here)
+        part: _Array = sampler(Source(_here, key, first + start, stop - start, None), *here)
         if out is None:
             if stop == count:
                 return part
@@ -303,9 +306,11 @@ def in_chunks(sampler: Callable[..., Any], key: tuple[int, int], count: int, par
     return at_once(sampler, key, 0, parameters) if out is None else out
 
 
-def at_once(sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any]) -> _Array:
-    """``count`` elements from a sampler, generated at once."""
-    made: _Array = sampler(Source(_here, key, 0, count, None), *parameters)
+def at_once(
+    sampler: Callable[..., Any], key: tuple[int, int], count: int, parameters: Sequence[Any], first: int = 0
+) -> _Array:
+    """``count`` elements from a sampler from number ``first`` on, generated at once."""
+    made: _Array = sampler(Source(_here, key, first, count, None), *parameters)
     return made
 
 

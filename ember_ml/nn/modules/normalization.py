@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from ember_ml import ops
+from ember_ml import distributed, ops
 from ember_ml.dtypes import KINDS, as_dtype, promote
-from ember_ml.extend import axis_of
+from ember_ml.extend import axis_of, current_rows
 from ember_ml.nn.modules.checks import check_sizes
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.slots import Buffer, Parameter
@@ -19,7 +20,8 @@ class BatchNorm(Module):
 
     In training, the statistics of the batch are used, and the running statistics are updated:
     ``running_mean += momentum * (mean - running_mean)``, and likewise ``running_var`` with the unbiased variance. In
-    evaluation mode, the running statistics are used.
+    evaluation mode, the running statistics are used. On several ranks, ``Trainer`` says whether the statistics are
+    those of the whole batch or of the examples of each rank.
 
     Args:
         num_features: number of channels.
@@ -83,13 +85,34 @@ class BatchNorm(Module):
             )
         mean, variance = self.running_mean, self.running_var
         dtype = mean.dtype
-        x, mean, variance = ops.batch_standardization(
-            x, mean, variance, self.axis, self.bias, self.weight, self.epsilon, self.momentum
-        )
+        rows = current_rows()
+        if rows is None or rows.of in (None, rows.length):
+            x, mean, variance = ops.batch_standardization(
+                x, mean, variance, self.axis, self.bias, self.weight, self.epsilon, self.momentum
+            )
+        else:
+            x, mean, variance = self._normalize_rows(x, rows.length, rows.of)
         if mean.dtype != dtype:
             mean, variance = ops.cast(mean, dtype), ops.cast(variance, dtype)
         self.running_mean, self.running_var = mean, variance
         return x
+
+    def _normalize_rows(self, x: Any, rows: int, of: int) -> tuple[Any, Any, Any]:
+        """``ops.batch_standardization`` of a batch of which this rank has ``rows`` of ``of`` examples."""
+        channels = axis_of(self.axis, x.ndim)
+        rest = tuple(axis for axis in range(x.ndim) if axis != channels)
+        own_mean = ops.mean(x, axis=rest, keepdims=True)
+        mean = distributed.all_sum(ops.multiply(own_mean, rows / of))
+        # The deviations are from the common mean, so no precision is lost.
+        centred = ops.subtract(x, mean)
+        variance = distributed.all_sum(ops.multiply(ops.mean(ops.square(centred), axis=rest), rows / of))
+        mean, zero = ops.reshape(mean, (-1,)), ops.zeros_like(variance)
+        result = ops.batch_normalization(centred, zero, variance, self.axis, self.bias, self.weight, self.epsilon)
+        count = math.prod([x.shape[axis] for axis in rest]) * of // rows
+        unbiased = ops.multiply(variance, count / max(count - 1, 1))
+        running_mean = ops.lerp(self.running_mean, mean, self.momentum)
+        running_var = ops.lerp(self.running_var, unbiased, self.momentum)
+        return result, ops.stop_gradient(running_mean), ops.stop_gradient(running_var)
 
 
 class LayerNorm(Module):

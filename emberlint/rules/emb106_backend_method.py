@@ -86,6 +86,11 @@ def _is_own(name: str) -> bool:
     return name.startswith(".") and (name[1:] in NAMES or name.endswith("_"))
 
 
+def _is_converted(node: ast.expr) -> bool:
+    """Whether the expression is a call of ``to_numpy``, whose result has the methods of NumPy on every engine."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "to_numpy"
+
+
 @RULE.on(ast.Call, named=_is_own)
 def check(node: ast.Call, file: File) -> None:
     """Report calls of these methods on a tensor."""
@@ -93,7 +98,7 @@ def check(node: ast.Call, file: File) -> None:
     if file.allowed is not None or not isinstance(function, ast.Attribute):
         return
     owner = file.value(function.value)
-    if owner is None or not owner.is_array or owner.engine == "ember":
+    if owner is None or not owner.is_array or owner.engine == "ember" or _is_converted(function.value):
         return
     name = function.attr
     if name in _CALLS:

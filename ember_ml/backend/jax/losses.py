@@ -16,7 +16,6 @@ from ember_ml.backend.jax.indexing import _check
 from ember_ml.backend.jax.neural import linear
 from ember_ml.backend.jax.stats import wide
 from ember_ml.dispatch import definition_of, within
-from ember_ml.ops.losses import _reduced, _smoothed
 from ember_ml.shapes.axes import axis_of
 from ember_ml.shapes.losses import check_linear_crossentropy, check_sequences
 
@@ -59,7 +58,7 @@ def _categorical(
         options: Any = {"label_smoothing": label_smoothing, "axis": axis, "reduction": reduction}
         return within("jax", definition_of(name))(y_true, y_pred, from_logits=from_logits, **options)
     targets = _hits(y_true, logits) if is_sparse else jnp.moveaxis(wide(y_true), axis, -1)
-    losses = _crossentropy(logits, _smoothed(targets, label_smoothing, logits.shape[-1]))
+    losses = _crossentropy(logits, _smoothed(targets, label_smoothing))
     return _reduced(losses, reduction).astype(y_pred.dtype)
 
 
@@ -68,6 +67,18 @@ def _hits(labels: Array, logits: Array) -> Array:
     count = logits.shape[-1]
     is_valid = (labels >= 0) & (labels < count)
     return jnp.where(is_valid[..., None], jax.nn.one_hot(labels, count, dtype=logits.dtype), math.nan)
+
+
+def _smoothed(targets: Array, smoothing: float) -> Array:
+    if not 0 <= smoothing <= 1:
+        raise ValueError(f"label_smoothing must be from 0 to 1, got {smoothing}")
+    return targets * (1 - smoothing) + smoothing / max(targets.shape[-1], 1) if smoothing else targets
+
+
+def _reduced(losses: Array, reduction: str) -> Array:
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+    return losses if reduction == "none" else jnp.mean(losses) if reduction == "mean" else jnp.sum(losses)
 
 
 @jax.custom_jvp
@@ -128,7 +139,7 @@ def _linear_crossentropy(
     def losses_of(rows: Array, labels: Array) -> Array:
         logits = linear(rows, *(one if one is None else one.astype(x.dtype) for one in weights))
         logits = wide(logits)
-        return _crossentropy(logits, _smoothed(_hits(labels, logits), label_smoothing, logits.shape[-1]))
+        return _crossentropy(logits, _smoothed(_hits(labels, logits), label_smoothing))
 
     count = y_true.size
     size = max(min(chunk or count, count), 1)

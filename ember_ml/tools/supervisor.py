@@ -115,7 +115,9 @@ class _Rank:
 def run(plan: Plan) -> int:
     """Start the ranks, again after a failure if the plan says so, and return the status of the first that failed."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stop)
+        # nohup ignores the end of a terminal.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _stop)
     for restarts in range(plan.max_restarts + 1):
         folder = tempfile.mkdtemp(prefix="ember_ml-")
         try:

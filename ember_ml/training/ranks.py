@@ -30,7 +30,7 @@ def gather(value: Any, device: str | None = None) -> list[Any]:
     lengths = distributed.all_gather(length).tolist()
     padded = data.ljust(max(lengths), b"\0")
     rows = distributed.all_gather(ops.asarray(bytearray(padded), dtype="uint8", device=device))
-    flat = ops.to_numpy(rows).tobytes()
+    flat = _bytes(rows)
     parts = (flat[rank * len(padded) :][:size] for rank, size in enumerate(lengths))
     return [unwrap(pickle.loads(part)) for part in parts]
 
@@ -83,8 +83,12 @@ def check_checkpoint(step: int | None, device: str | None = None) -> None:
 
 
 def _checksum(x: Any) -> int:
-    # An array of indices reads a copy of a file; others are contiguous already.
-    return zlib.crc32(ops.to_numpy(ops.asarray(x)).tobytes())
+    return zlib.crc32(_bytes(ops.asarray(x)))
+
+
+def _bytes(x: Any) -> bytes:
+    found: bytes = ops.to_numpy(x).tobytes()  # emberlint: ignore[EMB106] it is an array of NumPy
+    return found
 
 
 def _differences(values: dict[str, int], device: str | None) -> list[str]:

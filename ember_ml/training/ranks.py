@@ -87,7 +87,7 @@ def _checksum(x: Any) -> int:
 
 
 def _bytes(x: Any) -> bytes:
-    found: bytes = ops.to_numpy(x).tobytes()  # emberlint: ignore[EMB106] it is an array of NumPy
+    found: bytes = ops.to_numpy(x).tobytes()
     return found
 
 

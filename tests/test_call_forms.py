@@ -44,7 +44,8 @@ def test_the_examples_of_numpy_agree(backend: str) -> None:
 
 
 def test_what_is_listed_does_differ() -> None:
-    engines = ember_ml.get_available_backends()
+    # JAX, which would compile each call, has the differences of the others.
+    engines = [name for name in ember_ml.get_available_backends() if name != "jax"]
     reasons = [call for name in engines for call, _ in docstrings.figures(recorded("numpy"), name).reasons]
     differing = {call.name.rpartition(".")[2] for call in reasons}
     assert differing, "some calls differ"
@@ -60,13 +61,15 @@ def listed() -> frozenset[str]:
     return frozenset(name for row in rows for name in re.findall(r"`(\w+)`", row))
 
 
-@pytest.mark.parametrize("backend", ember_ml.get_available_backends(), indirect=True)
-def test_the_examples_of_jax_agree(backend: str) -> None:
+def test_the_examples_of_jax_agree() -> None:
+    """One test for all engines, since JAX compiles each of its examples to record it."""
     pytest.importorskip("jax", reason="JAX, whose docstrings these are, is not installed")
-    found = docstrings.figures(recorded("jax"), ember_ml.get_backend())
-    print(found)
-    assert found.calls > 1000
-    assert found.share >= LEAST, found.text()
+    for name in ember_ml.get_available_backends():
+        with ember_ml.use_backend(name):
+            found = docstrings.figures(recorded("jax"), name)
+        print(found)
+        assert found.calls > 1000
+        assert found.share >= LEAST, found.text()
 
 
 X = np.array([[3.0, 1.0, 2.0], [6.0, 5.0, 4.0]], np.float32)

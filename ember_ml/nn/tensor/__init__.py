@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from ember_ml.ops.activations import *
     from ember_ml.ops.aliases import *
     from ember_ml.ops.bitwise import *
+    from ember_ml.ops.collectives import *
     from ember_ml.ops.comparison import *
     from ember_ml.ops.control import *
     from ember_ml.ops.creation import *
     from ember_ml.ops.device import *
     from ember_ml.ops.dtypes import *
     from ember_ml.ops.fft import *  # type: ignore[no-redef] # the namespace below replaces it
-    from ember_ml.ops.indexing import *
+    from ember_ml.ops.indexing import *  # type: ignore[assignment] # its scatter is used
     from ember_ml.ops.io import *
     from ember_ml.ops.linearalg import *  # type: ignore[assignment] # cond of ops.control is used
     from ember_ml.ops.losses import *

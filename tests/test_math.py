@@ -418,6 +418,11 @@ def test_one_part_is_known_where_the_other_is_not(name: str, z: complex, expecte
         assert abs(got) == pytest.approx(part, nan_ok=True)
 
 
+def test_the_sign_of_zero_is_zero(backend: Backend) -> None:
+    signs = ops.to_numpy(ops.sign(ops.asarray([-0.0, 0.0])))
+    assert not np.signbit(signs).any()
+
+
 def test_complex_numbers_have_no_order(backend: Backend) -> None:
     for operation in (ops.maximum, ops.minimum, ops.fmax, ops.floor_divide, ops.remainder, ops.hypot, ops.atan2):
         with pytest.raises(TypeError):

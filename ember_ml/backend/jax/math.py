@@ -156,7 +156,8 @@ abs = jitted(lambda x: jnp.abs(x) if _is_complex(x) else _real_abs(x))
 @jitted
 def sign(x: Array, /) -> Array:
     if not _is_complex(x):
-        return jnp.sign(x)
+        # JAX 0.10: the sign of -0.0 is -0.0.
+        return jnp.where(x == 0, 0, jnp.sign(x))
     # JAX 0.10: the gradient of complex signs is zero.
     size = jnp.abs(x)
     return jnp.where(size == 0, 0, _ratio(x, size))

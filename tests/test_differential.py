@@ -168,8 +168,10 @@ def specials(operation: Operation, dtype: str) -> np.ndarray:
 def realised(operation: Operation, draw: Draw) -> Call:
     """The call with its arrays drawn."""
     found = arrays(operation, draw.call)
+    # As for cast, what floats that do not fit become as integers is the engine's affair.
+    flavour = PLAIN if "int" in str(draw.call.kwargs.get("dtype")) else draw.flavour
     new = {
-        id(array): redrawn(operation, array, draw.dtypes[i % len(draw.dtypes)], draw.flavour, draw.seed + i)
+        id(array): redrawn(operation, array, draw.dtypes[i % len(draw.dtypes)], flavour, draw.seed + i)
         for i, array in enumerate(found)
     }
     return draw.call.map(lambda array: new.get(id(array), array))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import (
     abs,
-    acosh,
     add,
     asin,
     asinh,
@@ -152,13 +152,29 @@ def acos(x: torch.Tensor, /) -> torch.Tensor:
     return torch.complex(result.real, torch.where(imaginary.signbit() == x.imag.signbit(), mirrored, imaginary))
 
 
+@native_for(torch.acosh, "real floating")
+def acosh(x: torch.Tensor, /) -> torch.Tensor:
+    if not x.is_complex():
+        return torch.acosh(x)
+    # PyTorch 2.11: on CUDA, acosh of zero with an imaginary NaN has no part that is known.
+    limit = torch.complex(x.imag, torch.full_like(x.imag, math.pi / 2))
+    return torch.where(_is_imaginary_nan(x), limit, torch.acosh(x))
+
+
+def _is_imaginary_nan(x: torch.Tensor) -> torch.Tensor:
+    """Mask of the complex numbers whose real part is zero and whose imaginary part is NaN."""
+    return (x.real == 0) & x.imag.isnan()
+
+
 @native_for(torch.tanh, "real floating")
 def tanh(x: torch.Tensor, /) -> torch.Tensor:
     if not x.is_complex():
         return torch.tanh(x)
     # For an infinite real part, the imaginary part is zero with the sign of its argument.
     limit = torch.complex(torch.sign(x.real), torch.copysign(torch.zeros_like(x.imag), x.imag))
-    return torch.where(x.real.isinf() & x.imag.isfinite(), limit, torch.tanh(x))
+    result = torch.where(x.real.isinf() & x.imag.isfinite(), limit, torch.tanh(x))
+    # PyTorch 2.11: on CUDA, tanh of zero with an imaginary NaN has no part that is zero.
+    return torch.where(_is_imaginary_nan(x), x, result)
 
 
 @native_for(torch.round, "real floating")

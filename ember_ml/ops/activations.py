@@ -8,7 +8,7 @@ from typing import Any
 
 from ember_ml.dispatch import op
 from ember_ml.dtypes import floating
-from ember_ml.ops import comparison, creation, device, indexing, manipulation, math, stats
+from ember_ml.ops import comparison, control, creation, device, indexing, manipulation, math, stats
 from ember_ml.ops.math import tanh as tanh
 from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.types import Axis, Tensor, TensorLike
@@ -350,9 +350,12 @@ def _softmax(x: Any, axis: Axis) -> Tensor:
 
 
 def _subtract_max(x: Any, axis: Axis) -> Any:
-    """``x - max(x)`` along ``axis``, whose exponential cannot overflow."""
+    """``x - max(x)`` along ``axis``, whose exponential cannot overflow.
+
+    What is computed of it does not depend on the maximum, so no gradient flows through that.
+    """
     _axes(axis, x.ndim)
-    return x if 0 in x.shape else x - stats.max(x, axis=axis, keepdims=True)
+    return x if 0 in x.shape else x - control.stop_gradient(stats.max(x, axis=axis, keepdims=True))
 
 
 @op(floating, kinds="real")

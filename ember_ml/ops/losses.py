@@ -251,9 +251,15 @@ def _sparse_categorical_crossentropy(
             f"y_true must have the shape of y_pred without its last axis, got {list(y_true.shape)} and "
             f"{list(y_pred.shape)}"
         )
+    classes = manipulation.expand_dims(y_true, axis=axis)
+    losses: Any
+    if logits and not smoothing:
+        # Without the log-probabilities of all classes, which a gradient would keep.
+        lowered = activations._subtract_max(y_pred, axis)
+        losses = math.logsumexp(lowered, axis=axis, keepdims=True) - _picked(lowered, classes, axis)
+        return _reduced(manipulation.squeeze(losses, axis), reduction)
     logs = _log_probabilities(y_pred, logits, axis)
-    losses: Any = -_picked(logs, manipulation.expand_dims(y_true, axis=axis), axis)
-    losses = manipulation.squeeze(losses, axis)
+    losses = manipulation.squeeze(-_picked(logs, classes, axis), axis)
     if smoothing:
         _check_smoothing(smoothing)
         losses = losses * (1 - smoothing) - stats.mean(logs, axis=axis) * smoothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import zlib
@@ -22,7 +23,7 @@ pytest_plugins = ["ember_ml.testing.plugin", "pytester", "triples"]
 
 # What --quick keeps: these engines, and one of so many cases of the contract.
 QUICK_ENGINES = ("numpy", "torch")
-QUICK_STEP = 20
+QUICK_STEP = 21  # odd, as the engines of an operation follow each other
 
 # Without --whole, one of so many tests of JAX runs: it compiles what it computes, which takes half an hour for all of
 # them. Of these files, all tests run.
@@ -75,6 +76,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = set(items) - set(kept) | set(contract) - set(contract[::QUICK_STEP])
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_collection_finish() -> None:
+    """Keep garbage collections, of which tests and torch's compiler make many, from searching all collected tests."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Let plugins that are imported at the end see all objects."""
+    gc.unfreeze()
 
 
 def _is_left_out(item: pytest.Item) -> bool:

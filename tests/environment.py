@@ -44,8 +44,8 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 def _compile_kernels_quickly() -> None:
     """Put a ``g++`` into the path that has compiled MLX's header once, since it takes most of the time of a kernel.
 
-    MLX compiles a kernel of C++ for each group of operations that it fuses. GCC does not use a compiled header that does
-    not fit, because of other flags or another version.
+    MLX compiles a kernel of C++ for each group of operations that it fuses. GCC ignores a compiled header that does not
+    fit, because of other flags or another version.
     """
     compiler, core = shutil.which("g++"), find_spec("mlx.core") if find_spec("mlx") is not None else None
     if compiler is None or core is None or core.origin is None:

@@ -656,7 +656,6 @@ def test_a_signal_from_outside_leaves_a_whole_step(backend: Backend, tmp_path: P
         # A signal may also come between the opening of the checkpoint and the block that closes it.
         gc.collect()
         assert_whole(mine, tmp_path / str(number), expected, number)
-    gc.unfreeze()
     assert interrupted > 5
 
 

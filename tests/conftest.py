@@ -108,10 +108,25 @@ def _settled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     Such a test names its engine, and compares it with tensors that the engine creates on the CPU by itself.
     """
     os.environ[backends.DEVICE_VARIABLE] = "cpu"
+    if "torch" in ember_ml.get_available_backends():
+        from ember_ml.backend.torch.compiler import when_imported
+
+        when_imported(_skip_timing_of_guards)
     if request.config.getoption("--device") != "cpu":
         _keep_full_precision()
         # torch warns if it cannot keep the kernels that it compiles, which it does in the home folder otherwise.
         os.environ["PYTORCH_KERNEL_CACHE_PATH"] = str(tmp_path_factory.mktemp("kernels"))
+
+
+def _skip_timing_of_guards() -> None:
+    """Keep torch from measuring, for its log, how long the guards of each compiled function take.
+
+    torch 2.13 flushes the caches of the processor for that, which takes as long as tracing a small function.
+    """
+    import torch._dynamo.guards
+
+    if hasattr(torch._dynamo.guards, "profile_guard_manager"):
+        torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
 
 
 def _keep_full_precision() -> None:

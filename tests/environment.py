@@ -33,6 +33,8 @@ def _xla_flags() -> str:
 # One thread per process, since the suite runs as many processes as there are cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("XLA_FLAGS", _xla_flags())
+# The Python lines that operations come from, which only those who read a program need.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 # Several processes share a GPU, of whose memory the first would take three quarters.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 # Programs are shared between processes and with later runs.

@@ -610,6 +610,7 @@ def assert_whole(mine: Any, folder: Path, expected: dict[str, Any], where: Any) 
     assert result_of(mine) == expected, where
 
 
+@pytest.mark.usefixtures("traced_only")
 @pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
 def test_a_step_is_whole_whenever_a_signal_comes(compile: bool, backend: Backend, tmp_path: Path) -> None:
     mine = small(Averages(), compile=compile)

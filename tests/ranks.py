@@ -25,10 +25,11 @@ import environment  # noqa: F401 - variables that engines read when they are imp
 
 HERE = Path(__file__).parent
 
-# What is imported before the fork: the slow parts of an engine and of its transport, and what rank_program.py imports.
+# What is imported before the fork: the slow parts of an engine and of its transport, and what rank_program.py imports,
+# except for ember_ml, which reads the variables of the launch when it is imported.
 TORCH = ["torch", "torch._dynamo", "torch.distributed.tensor", "scipy"]
 MODULES = {"torch": TORCH, "numpy": TORCH, "mlx": ["mlx.core"], "jax": ["jax"]}
-COMMON = ["numpy", "pytest", "ember_ml.training"]
+COMMON = ["numpy", "pytest"]
 
 
 def launch(engine: str, size: int, jobs: list[dict[str, Any]], timeout: float = 120) -> list[Any]:

@@ -19,8 +19,8 @@ OTHERS = [name for name in ENGINES if name != "numpy"]
 STEPS = 100
 CLASSES = 4
 
-# To differentiate, JAX traces every step that is not compiled, which takes as long as a hundred compiled steps of these.
-# Of these models it has an epoch of such steps and the whole run compiled.
+# To differentiate, JAX traces every step that is not compiled, which takes long for large models. Of these, a whole run
+# is compiled, and the first epoch is also run without.
 COMPILED = {("transformer", "jax"), ("cfc", "jax")}
 
 LOSS = partial(ops.sparse_categorical_crossentropy, from_logits=True)

@@ -4,6 +4,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# A worker that has no tests left takes over some of the other's.
+WORKERS := -n 2 --dist worksteal
+
 # The fast path of dispatch is written twice: these tests run over its extension and over plain Python. Compilers trace
 # the plain Python of both, so one run of their check is enough.
 BOTH_SPEEDS := $(addprefix tests/test_,contract.py dispatch.py fast.py options.py promotion.py tensor.py)
@@ -17,15 +20,15 @@ demo: .venv/.installed
 	$(BIN)/ember-ml demo
 
 test: lint types
-	$(BIN)/python -m pytest -n 2
-	EMBER_ML_PURE_PYTHON=1 $(BIN)/python -m pytest -n 2 $(BOTH_SPEEDS) -k 'not compilers_trace_it'
+	$(BIN)/python -m pytest $(WORKERS)
+	EMBER_ML_PURE_PYTHON=1 $(BIN)/python -m pytest $(WORKERS) $(BOTH_SPEEDS) -k 'not compilers_trace_it'
 
 quick: .venv/.installed
-	$(BIN)/python -m pytest -n 2 --quick -k 'not compilers and not leak' $(QUICK) tests/lint/test_rules.py
+	$(BIN)/python -m pytest $(WORKERS) --quick -k 'not compilers and not leak' $(QUICK) tests/lint/test_rules.py
 
 # All tests of JAX, of which `make test` runs a sample.
 whole: .venv/.installed
-	$(BIN)/python -m pytest -n 2 --whole -k jax
+	$(BIN)/python -m pytest $(WORKERS) --whole -k jax
 
 lint: .venv/.installed
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import zlib
@@ -22,7 +23,7 @@ pytest_plugins = ["ember_ml.testing.plugin", "pytester", "triples"]
 
 # What --quick keeps: these engines, and one of so many cases of the contract.
 QUICK_ENGINES = ("numpy", "torch")
-QUICK_STEP = 20
+QUICK_STEP = 21  # odd, as the engines of an operation follow each other
 
 # Without --whole, one of so many tests of JAX runs: it compiles what it computes, which takes half an hour for all of
 # them. Of these files, all tests run.
@@ -77,6 +78,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
+def pytest_collection_finish() -> None:
+    """Keep garbage collections, of which tests and torch's compiler make many, from searching all collected tests."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Let plugins that are imported at the end see all objects."""
+    gc.unfreeze()
+
+
 def _is_left_out(item: pytest.Item) -> bool:
     """Whether a test of JAX is not in the sample, which is the same in each run."""
     callspec = getattr(item, "callspec", None)
@@ -96,10 +108,25 @@ def _settled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     Such a test names its engine, and compares it with tensors that the engine creates on the CPU by itself.
     """
     os.environ[backends.DEVICE_VARIABLE] = "cpu"
+    if "torch" in ember_ml.get_available_backends():
+        from ember_ml.backend.torch.compiler import when_imported
+
+        when_imported(_skip_timing_of_guards)
     if request.config.getoption("--device") != "cpu":
         _keep_full_precision()
         # torch warns if it cannot keep the kernels that it compiles, which it does in the home folder otherwise.
         os.environ["PYTORCH_KERNEL_CACHE_PATH"] = str(tmp_path_factory.mktemp("kernels"))
+
+
+def _skip_timing_of_guards() -> None:
+    """Keep torch from measuring, for its log, how long the guards of each compiled function take.
+
+    torch 2.13 flushes the caches of the processor for that, which takes as long as tracing a small function.
+    """
+    import torch._dynamo.guards
+
+    if hasattr(torch._dynamo.guards, "profile_guard_manager"):
+        torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
 
 
 def _keep_full_precision() -> None:

@@ -1,7 +1,7 @@
 """Calls in the examples of NumPy's and JAX's own docstrings, repeated through ``ops`` on each engine.
 
 The examples run natively, with proxies in place of the library's functions, which record every call of a function that
-``ops`` has under the same name. ``repeat`` makes such a call through ``ops``, with the arrays as tensors of the engine,
+``ops`` has under the same name. ``figures`` makes such calls through ``ops``, with the arrays as tensors of the engine,
 and compares the results: structure, shapes and values, and the kinds of dtypes, since dtypes follow our own promotion.
 
 ``python tests/docstring_calls.py [jax]`` prints the figures of each engine, and every call that does not agree.
@@ -32,6 +32,7 @@ from ember_ml import ops
 from ember_ml.backend import Backend
 from ember_ml.ops.aliases import Elsewhere
 from ember_ml.testing.comparison import TOLERANCE, host, is_close, leaves
+from ember_ml.testing.programs import Attempt, Job, attempts
 
 # Results are only allocated, so that there are no values to compare.
 UNINITIALIZED = {"empty", "empty_like"}
@@ -39,6 +40,8 @@ UNINITIALIZED = {"empty", "empty_like"}
 MOST_PER_EXAMPLE = 3
 # Elements of a tensor in a call that is kept.
 MOST_ELEMENTS = 20_000
+# Calls that an engine computes at once, if it compiles each.
+PER_PROGRAM = 40
 # Functions whose examples read and write files in fixed places.
 FILES = {"load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile", "fromregex"}
 # Decompositions are unique up to the signs or phases of vectors, and ``ops`` orders general eigenvalues.
@@ -242,13 +245,36 @@ def record(library: str) -> list[Call]:
     return recorder.calls
 
 
-def repeat(call: Call, backend: Backend) -> str | None:
-    """Why the call through ``ops`` on the active backend does not agree; ``None`` if it does."""
+def repeated(calls: list[Call], backend: Backend) -> list[Attempt]:
+    """An attempt for each call, which makes it through ``ops`` on the active backend."""
+    return [
+        attempt
+        for first in range(0, len(calls), PER_PROGRAM)
+        for attempt in attempts(backend, [_job(call, backend) for call in calls[first : first + PER_PROGRAM]])
+    ]
+
+
+def _job(call: Call, backend: Backend) -> Job:
+    """Function of the tensors of a call that makes it through ``ops``, and those tensors."""
     namespace, _, name = call.name.rpartition(".")
     function = counterpart(namespace, name)
     assert function is not None
+    tensors: list[Any] = []
+    replaced((call.args, call.kwargs), lambda array: tensors.append(backend.convert(array, None, None)))
+
+    def compute(*tensors: Any) -> Any:
+        rest = iter(tensors)
+        args, kwargs = replaced((call.args, call.kwargs), lambda array: next(rest))
+        return function(*args, **kwargs)
+
+    return compute, tensors
+
+
+def problem(call: Call, attempt: Attempt) -> str | None:
+    """Why the call through ``ops`` does not agree; ``None`` if it does."""
+    name = call.name.rpartition(".")[2]
     try:
-        result = function(*converted(call.args, backend), **converted(call.kwargs, backend))
+        result = attempt()
     except Exception as error:
         return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
     expected = call.result
@@ -261,14 +287,14 @@ def _magnitude(value: Any) -> Any:
     return np.sort(np.abs(host(value)), axis=-1) if hasattr(value, "dtype") else value
 
 
-def converted(value: Any, backend: Backend) -> Any:
-    """``value`` with its arrays as tensors of the backend."""
+def replaced(value: Any, change: Callable[[np.ndarray], Any]) -> Any:
+    """``value`` with its arrays changed."""
     if isinstance(value, np.ndarray):
-        return backend.convert(value, None, None)
+        return change(value)
     if isinstance(value, dict):
-        return {name: converted(item, backend) for name, item in value.items()}
+        return {name: replaced(item, change) for name, item in value.items()}
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        return type(value)(converted(item, backend) for item in value)
+        return type(value)(replaced(item, change) for item in value)
     return value
 
 
@@ -326,7 +352,8 @@ def figures(calls: list[Call], name: str) -> Figures:
         backend = backends.load(name)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            reasons = [(call, why) for call in calls if (why := repeat(call, backend)) is not None]
+            made = zip(calls, repeated(calls, backend), strict=True)
+            reasons = [(call, why) for call, attempt in made if (why := problem(call, attempt)) is not None]
     return Figures(len(calls), reasons)
 
 

@@ -610,6 +610,7 @@ def assert_whole(mine: Any, folder: Path, expected: dict[str, Any], where: Any) 
     assert result_of(mine) == expected, where
 
 
+@pytest.mark.usefixtures("traced_only")
 @pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
 def test_a_step_is_whole_whenever_a_signal_comes(compile: bool, backend: Backend, tmp_path: Path) -> None:
     mine = small(Averages(), compile=compile)
@@ -656,7 +657,6 @@ def test_a_signal_from_outside_leaves_a_whole_step(backend: Backend, tmp_path: P
         # A signal may also come between the opening of the checkpoint and the block that closes it.
         gc.collect()
         assert_whole(mine, tmp_path / str(number), expected, number)
-    gc.unfreeze()
     assert interrupted > 5
 
 

@@ -125,6 +125,7 @@ def test_probabilities_that_have_another_sum_are_warned_of(backend: Backend) -> 
         classifier("sparse_categorical_crossentropy", modules.Sigmoid).fit(X, Y)
 
 
+@pytest.mark.usefixtures("traced_only")
 @pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
 def test_the_check_of_predictions_leaves_no_trace(compile: bool, backend: Backend) -> None:
     """It draws no random number, changes no statistics, and reads predictions once."""
@@ -462,6 +463,7 @@ def test_groups_are_clipped_by_one_norm(limit: float, backend: Backend) -> None:
     assert f"clip_norm={limit}" in repr(mine)
 
 
+@pytest.mark.usefixtures("traced_only")
 @pytest.mark.parametrize("compile", [False, True], ids=["eager", "compiled"])
 def test_groups_of_a_model_are_clipped_by_one_norm(compile: bool, backend: Backend) -> None:
     """One group with all parameters is clipped as an optimizer alone is."""
@@ -653,6 +655,7 @@ CALLBACKS: dict[str, Any] = {
 }
 
 
+@pytest.mark.usefixtures("traced_only")
 @pytest.mark.parametrize(("kind", "compile"), [*((kind, False) for kind in CALLBACKS), ("scheduler", True)])
 def test_callbacks_go_on_after_an_interrupt(kind: str, compile: bool, backend: Backend, tmp_path: Path) -> None:
     def state(mine: Any) -> Any:

@@ -826,6 +826,7 @@ class TestCompile:
             close(again(ops.asarray(0.0)), found[0])
             close(again(ops.asarray(0.0)), found[1])
 
+    @pytest.mark.usefixtures("traced_only")
     @pytest.mark.skipif("torch" not in ember_ml.get_available_backends(), reason="torch has a limit, and is not here")
     def test_more_functions_than_torch_compiles_of_one(self) -> None:
         with ember_ml.use_backend("torch"):

@@ -53,6 +53,12 @@ def reference(operation: Operation, call: Call) -> Any:
     return run(operation, backends.load(REFERENCE), call)
 
 
+@functools.lru_cache(maxsize=64)
+def reference_of_sample(operation: Operation, number: int) -> Any:
+    """Result of a sample call on NumPy, kept for the engines that follow."""
+    return reference(operation, calls(operation)[number])
+
+
 def tolerance(operation: Operation) -> float | None:
     """Relative tolerance from the samples; ``None`` for the default."""
     asked: float | None = given(operation, "TOLERANCE")
@@ -115,9 +121,10 @@ def test_signature_is_the_same_on_the_engine(operation: Operation, backend: Back
 
 @pairs(lambda operation, backend: is_steady(operation) and some_storable(operation, backend), reference=False)
 def test_results_are_those_of_the_reference(operation: Operation, backend: Backend) -> None:
-    cases = [call for call in calls(operation) if storable(backend, call)]
-    for call, attempt in zip(cases, run_all(operation, backend, cases), strict=True):
-        expected = reference(operation, call)
+    chosen = [(number, call) for number, call in enumerate(calls(operation)) if storable(backend, call)]
+    attempts = run_all(operation, backend, [call for _, call in chosen])
+    for (number, call), attempt in zip(chosen, attempts, strict=True):
+        expected = reference_of_sample(operation, number)
         with add_note(f"in {call.text(operation.name)}"):
             if dtypes_of_device(backend).issuperset(dtypes_of(expected)):
                 assert_same(attempt(), expected, tolerance(operation))
@@ -159,6 +166,19 @@ def with_dtypes(operation: Operation, call: Call, dtypes: tuple[str, ...]) -> Ca
     return call.map(lambda array: replaced.get(id(array), array))
 
 
+# As many as there are pairs of dtypes, and more.
+@functools.lru_cache(maxsize=256)
+def case_of_dtypes(operation: Operation, dtypes: tuple[str, ...]) -> Call:
+    """First sample call with values in these dtypes, kept for the engines that follow."""
+    return with_dtypes(operation, calls(operation)[0], dtypes)
+
+
+@functools.lru_cache(maxsize=256)
+def reference_of_dtypes(operation: Operation, dtypes: tuple[str, ...]) -> Any:
+    """Result of that call on NumPy."""
+    return reference(operation, case_of_dtypes(operation, dtypes))
+
+
 def dtype_cases(operation: Operation, count: int, backend: Backend) -> list[tuple[str, ...]]:
     """Every dtype for one tensor, every pair for two; for more, one dtype for all, and one that differs.
 
@@ -191,7 +211,7 @@ def test_dtype_rule_holds(operation: Operation, backend: Backend) -> None:
     count = len(tensor_arguments(operation, call))
     available = dtypes_of_device(backend)
     chosen = [dtypes for dtypes in dtype_cases(operation, count, backend) if available.issuperset(dtypes)]
-    cases = [with_dtypes(operation, call, dtypes) for dtypes in chosen]
+    cases = [case_of_dtypes(operation, dtypes) for dtypes in chosen]
     for dtypes, case, attempt in zip(chosen, cases, run_all(operation, backend, cases), strict=True):
         expected = expected_dtype(operation, backend, dtypes)
         with add_note(f"in {case.text(operation.name)}"):
@@ -199,7 +219,7 @@ def test_dtype_rule_holds(operation: Operation, backend: Backend) -> None:
                 with expect_error(expected):
                     attempt()
                 continue
-            expected_result = reference(operation, case)
+            expected_result = reference_of_dtypes(operation, dtypes)
             if not available.issuperset(dtypes_of(expected_result)):
                 with expect_error(UnsupportedError):
                     attempt()

@@ -34,12 +34,15 @@ class Check(NamedTuple):
     missing: bool
 
     def pairs(self, engines: Iterable[str]) -> list[tuple[Operation, str]]:
-        """Pairs of an operation and one of these engines that the check applies to."""
+        """Pairs of an operation and one of these engines that the check applies to.
+
+        The engines of an operation follow each other, since they are compared with the same results of the reference.
+        """
+        judged = [name for name in engines if self.reference or name != REFERENCE]
         return [
             (operation, name)
-            for name in engines
-            if self.reference or name != REFERENCE
             for operation in REGISTRY.values()
+            for name in judged
             if (self.missing or full_name(operation) not in missing_operations(name))
             and self.applies(operation, backends.load(name))
         ]

@@ -18,15 +18,14 @@ from ember_ml import dtypes, tree
 from ember_ml.backend.numpy.core import DTYPES as HOST_DTYPES
 from ember_ml.backend.numpy.core import parse
 from ember_ml.backend.numpy.sequences import assembled, held
+from ember_ml.backend.torch import compiler
 from ember_ml.dtypes import default_dtype
 from ember_ml.errors import AxisError, LinAlgError, PrecisionWarning, UnsupportedError, warn
 
 # torch 2.13: torch.compile cannot trace reading a ContextVar or hashing a foreign dtype; both are constant while
 # tracing.
-torch.compiler.assume_constant_result(backends.block_backend)
-torch.compiler.assume_constant_result(backends.block_device)
-torch.compiler.assume_constant_result(backends.usual_device)
-torch.compiler.assume_constant_result(dtypes.name_of)
+for _function in (backends.block_backend, backends.block_device, backends.usual_device, dtypes.name_of):
+    compiler.mark_constant(_function)
 
 _CPU = torch.device("cpu")
 
@@ -281,7 +280,7 @@ def own_device() -> torch.device | None:
     return next((mode.device for mode in modes if isinstance(mode, DeviceContext)), None)
 
 
-torch.compiler.assume_constant_result(own_device)
+compiler.mark_constant(own_device)
 
 
 def find_device(name: Any) -> torch.device:
@@ -336,4 +335,4 @@ def error_class(error: Exception) -> type[Exception] | None:
 
 def substitute(call: Callable[..., Any], traceable: Callable[..., Any]) -> None:
     """Make torch's compiler trace ``traceable`` wherever ``call`` is called."""
-    torch.compiler.substitute_in_graph(call, skip_signature_check=True)(traceable)
+    compiler.when_imported(lambda: torch.compiler.substitute_in_graph(call, skip_signature_check=True)(traceable))

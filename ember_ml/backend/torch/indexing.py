@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, argwhere, masked_select
 
 from ember_ml.backend.numpy.indexing import Part, check_search, parts_of
+from ember_ml.backend.torch.compiler import mark_constant
 from ember_ml.backend.torch.core import DTYPES, convert, is_forward_mode
 from ember_ml.backend.torch.transform import is_differentiated, is_traced
 from ember_ml.dispatch.checks import is_checked, shift
@@ -17,7 +18,7 @@ from ember_ml.shapes.axes import axis_of as _axis
 from ember_ml.shapes.indexing import check_bincount, scattered_shape, segment_count, top_k_axis
 
 # torch 2.13: torch.compile cannot trace a ContextVar. Compiled code is never checked, so the value does not matter.
-torch.compiler.assume_constant_result(shift)
+mark_constant(shift)
 
 # For more indices than this, checking for negative ones takes longer than letting torch raise.
 _FEW_TO_CHECK = 5000

@@ -13,13 +13,14 @@ import torch
 from torch import floor, where
 
 from ember_ml.backend.numpy import random as host
+from ember_ml.backend.torch.compiler import mark_constant
 from ember_ml.backend.torch.core import DTYPES, kernels_for, to_host
 from ember_ml.random import sampling, threefry
 
 HOST = False
 
 # A key drawn while a graph is traced is a constant of that graph.
-torch.compiler.assume_constant_result(threefry.draw)
+mark_constant(threefry.draw)
 
 
 def is_host(device: torch.device | None) -> bool:

@@ -16,6 +16,7 @@ import torch.utils.checkpoint
 from torch._C._functorch import peek_interpreter_stack
 
 from ember_ml.backend.torch import mapping
+from ember_ml.backend.torch.compiler import mark_constant
 from ember_ml.backend.torch.core import is_forward_mode
 from ember_ml.errors import UnsupportedError
 
@@ -261,9 +262,8 @@ def is_transformed() -> bool:
     return peek_interpreter_stack() is not None
 
 
-# The result is constant while a graph is traced. torch.compiler.assume_constant_result sets the same attribute, but
-# imports the compiler, which takes a second.
-is_transformed._dynamo_marked_constant = True
+# The result is constant while a graph is traced.
+mark_constant(is_transformed)
 
 
 def is_better_in_parts(tensors: Sequence[torch.Tensor]) -> bool:
@@ -284,7 +284,7 @@ def stop_compiler() -> None:
 
 
 # The compiler calls the function while it traces, because its result is constant.
-stop_compiler._dynamo_marked_constant = True
+mark_constant(stop_compiler)
 
 
 def was_stopped(error: Exception) -> bool:

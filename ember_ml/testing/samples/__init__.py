@@ -16,6 +16,8 @@ from __future__ import annotations
 import importlib
 import zlib
 from collections.abc import Callable
+from functools import cache
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -73,13 +75,18 @@ def given(operation: Operation, what: str, default: Any = None) -> Any:
     """What the category's file says of an operation of the library; ``default`` for operations of other packages."""
     if not operation.module.startswith("ember_ml."):
         return default
+    return getattr(_file_of(operation.category), what, {}).get(operation.name, default)
+
+
+@cache
+def _file_of(category: str) -> ModuleType | None:
+    """Module with the samples of a category; ``None`` if there is none."""
     try:
-        module = importlib.import_module(f"{__name__}.{operation.category}")
+        return importlib.import_module(f"{__name__}.{category}")
     except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{operation.category}":
+        if error.name != f"{__name__}.{category}":
             raise
-        return default
-    return getattr(module, what, {}).get(operation.name, default)
+        return None
 
 
 def values(operation: Operation, shape: tuple[int, ...], dtype: str = "float32", seed: int = 0) -> np.ndarray:

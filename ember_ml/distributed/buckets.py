@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from ember_ml import backend as backends
@@ -47,6 +48,50 @@ def average_gradients(gradients: Tree, bucket_bytes: int | None = None) -> Tree:
             leaves[i] = mean
     found = wrap(leaves, backend) if holds_wrapped([gradients]) else leaves
     return trees.unflatten(gradients, found)
+
+
+class Overlap:
+    """Means of gradients over all ranks, of which each bucket is reduced while the backward pass computes the others.
+
+    Create it in the function that is differentiated; the gradients then are the means once ``finish`` has returned.
+
+    Args:
+        parameters: the tensors whose gradients are averaged, as that function sees them, with the same shapes on every
+            rank.
+    """
+
+    def __init__(self, parameters: dict[str, Any]) -> None:
+        # The gradients of the last ones are computed first.
+        paths, leaves = list(reversed(parameters)), list(reversed(parameters.values()))
+        backend = _common_backend(leaves)
+        self._transport: Any = backend.transport()
+        buckets = list(_buckets(backend, leaves, list(range(len(leaves))), self._transport.BUCKET_BYTES))
+        self._text = f"average_gradients({_summary(leaves)})"
+        self._is_begun = False
+        self._places = {paths[i]: (b, place) for b, bucket in enumerate(buckets) for place, i in enumerate(bucket)}
+        self._reduction = self._transport.Reduction([[leaves[i] for i in bucket] for bucket in buckets])
+        for path, x in parameters.items():
+            self._transport.watch(x, partial(self._put, path))
+
+    @staticmethod
+    def is_available() -> bool:
+        """Whether the active backend computes gradients one after the other, and reduces them meanwhile."""
+        return hasattr(backends.current().transport(), "Reduction")
+
+    def finish(self, gradients: dict[str, Any]) -> dict[str, Any]:
+        """Gradients, once all of them are means."""
+        # The value does not depend on the parameters that are left.
+        left = {path: self._put(path, gradients[path]) for path in list(self._places)}
+        calls.run(self._transport, self._text, self._reduction.wait, is_compared=False)
+        return {**gradients, **left}
+
+    def _put(self, path: str, gradient: Any) -> Any:
+        """Tensor that will be the mean of a gradient."""
+        if not self._is_begun:
+            # The other ranks must take part before anything is sent to them.
+            calls.run(self._transport, self._text, lambda: None)
+            self._is_begun = True
+        return self._reduction.put(*self._places.pop(path), gradient)
 
 
 def _common_backend(tensors: list[Any]) -> Backend:

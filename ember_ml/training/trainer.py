@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ember_ml import distributed, ops, transform, tree
+from ember_ml.distributed.buckets import Overlap
 from ember_ml.dtypes import written
 from ember_ml.errors import UnsupportedError
 from ember_ml.extend import activate, backend_of, current_backend
@@ -153,6 +154,9 @@ class Trainer:
         self._is_stopped = False
         # Number of measurements of each metric that all ranks hold; those that follow are of this rank's examples.
         self._gathered = [0] * len(self.metrics)
+        # Whether gradients are averaged over the ranks while others are computed, and those of the current step.
+        self._is_overlapped = False
+        self._overlap: Overlap | None = None
         # State before the current step; ``None`` between steps.
         self._snapshot: _Snapshot | None = None
         # Callbacks not yet notified of the last step, or of the end of the epoch.
@@ -646,6 +650,8 @@ class Trainer:
     def _take_parts(self, group: list[Share]) -> None:
         """Train on several batches, or the parts of several ranks, with the gradient of the loss of all examples."""
         total = sum([share.weight for share in group[1:]], group[0].weight)
+        is_alone = self._size == 1 or self._is_compiled or self._sharding.is_model_divided or len(group) > 1
+        self._is_overlapped = not is_alone and Overlap.is_available()
         with self._sharding.whole_model():
             loss, grads = self._add_parts(group, total)
         if self._size > 1:
@@ -708,8 +714,9 @@ class Trainer:
             for path, x in self.model.tensors().items()
             if x is not before.get(path) and ops.is_float(x)
         }
-        if self._sharding.is_model_divided:
-            grads = self._sharding.average(grads)
+        if self._overlap is not None or self._sharding.is_model_divided:
+            grads = (self._sharding.average if self._overlap is None else self._overlap.finish)(grads)
+            self._overlap = None
             loss, buffers = distributed.average_gradients((loss, buffers))
         else:
             loss, grads, buffers = distributed.average_gradients((loss, grads, buffers))
@@ -800,6 +807,8 @@ class Trainer:
             scale: factor of the loss; ``None`` for 1.
             share: share of this batch in the loss of the step; ``None`` for 1.
         """
+        if self._is_overlapped:
+            self._overlap = Overlap(model.parameters())
         prediction = self._predict(model, x)
         loss = self._loss(prediction, y, *weights)
         if share is not None:

@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,6 +30,9 @@ RANK, SIZE = LAUNCH.rank, LAUNCH.size
 TIMES_OUT = False
 
 BUCKET_BYTES = calls.BUCKET_BYTES
+
+# Bytes from which an array is reduced by itself.
+_LARGE = 1 << 20
 
 _TRANSPORT = cast(Collectives, sys.modules[__name__])
 
@@ -68,12 +72,15 @@ def average(buckets: Sequence[Sequence[mx.array]]) -> list[list[mx.array]]:
 
 
 def _average(tensors: Sequence[mx.array]) -> list[mx.array]:
-    flat = mx.distributed.all_sum(mx.concatenate([x.reshape(-1) for x in tensors]) / SIZE)
-    ends, end = [], 0
-    for x in tensors[:-1]:
-        end += x.size
-        ends.append(end)
-    return [part.reshape(x.shape) for part, x in zip(mx.split(flat, ends), tensors, strict=True)]
+    """Means of arrays: the small ones are joined, since joining large ones costs more than their latency."""
+    means = {i: mx.distributed.all_sum(x / SIZE) for i, x in enumerate(tensors) if x.nbytes >= _LARGE}
+    small = [i for i in range(len(tensors)) if i not in means]
+    if small:
+        flat = mx.distributed.all_sum(mx.concatenate([tensors[i].reshape(-1) for i in small]) / SIZE)
+        begins = list(accumulate(tensors[i].size for i in small[:-1]))
+        for i, part in zip(small, mx.split(flat, begins), strict=True):
+            means[i] = part.reshape(tensors[i].shape)
+    return [means[i] for i in range(len(tensors))]
 
 
 def all_sum(x: mx.array, /) -> mx.array:

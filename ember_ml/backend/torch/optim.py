@@ -275,7 +275,7 @@ def allocate(parameters: Tensors, holders: int) -> Tensors:
     if is_traced():
         return [x.clone() for x in parameters]
     is_own = holders and _references(parameters) == [_OWN_REFERENCES + holders] * len(parameters)
-    if is_own and all(map(_owns_memory, parameters)):
+    if is_own and all(map(owns_memory, parameters)):
         return parameters
     at_once = getattr(torch, "_foreach_clone", None)  # not before torch 2.12
     return [x.clone() for x in parameters] if at_once is None else list(at_once(parameters))
@@ -290,7 +290,7 @@ def _references(values: list[Any]) -> list[int]:
 _OWN_REFERENCES = _references([object()])[0]
 
 
-def _owns_memory(x: torch.Tensor) -> bool:
+def owns_memory(x: torch.Tensor) -> bool:
     """Whether no other tensor, and no array of another library, uses the memory of ``x``."""
     storage = x.untyped_storage()
     # The storage is referred to by the tensor and by the Python object made here. Memory of other libraries, such as

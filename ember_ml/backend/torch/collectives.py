@@ -63,7 +63,7 @@ def exchange(header: bytes) -> list[bytes]:
 
 
 class Reduction:
-    """Means over all ranks of the tensors of buckets. A bucket is reduced, while others are filled, once it is complete.
+    """Means over all ranks of the tensors of buckets. A complete bucket is reduced while others are filled.
 
     Buckets are reduced in their order, which is the same on all ranks, in whatever order they become complete.
     """
@@ -108,7 +108,7 @@ _KEPT_BYTES, _KEPT_FOR = 1 << 20, 4
 
 
 def _buffers(sizes: Sequence[tuple[int, torch.Tensor]]) -> list[torch.Tensor]:
-    """Vectors of these lengths, each of the dtype and on the device of a tensor, to whose memory nothing else refers."""
+    """Vectors of these lengths, of the dtype and on the device of a tensor, to whose memory nothing else refers."""
     found: list[torch.Tensor] = []
     number = _kept[-1][0] + 1 if _kept else 0
     for length, like in sizes:

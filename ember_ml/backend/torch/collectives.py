@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 from ember_ml.backend.protocol import Collectives
-from ember_ml.backend.torch.optim import owns_memory
+from ember_ml.backend.torch.optim import SPARE_BYTES, owns_memory
 from ember_ml.dispatch import REGISTRY
 from ember_ml.distributed import calls
 from ember_ml.distributed.launch import LAUNCH
@@ -24,8 +24,8 @@ RANK, SIZE = LAUNCH.rank, LAUNCH.size
 
 TIMES_OUT = True
 
-# gloo reduces two buckets at a time, while the next one is joined, so several small ones are quicker than a large one.
-BUCKET_BYTES = 8_000_000
+# gloo reduces two buckets at a time, while the next one is joined; smaller ones take longer in all.
+BUCKET_BYTES = 24_000_000
 
 _TRANSPORT = cast(Collectives, sys.modules[__name__])
 
@@ -104,7 +104,7 @@ def watch(x: torch.Tensor, hook: Callable[[torch.Tensor], torch.Tensor]) -> None
 # Memory of means with the number of the reduction that used it last. New memory of this size costs page faults, which
 # take half as long as gloo does.
 _kept: list[tuple[int, torch.Tensor]] = []
-_KEPT_BYTES, _KEPT_FOR = 1 << 20, 4
+_KEPT_FOR = 4
 
 
 def _buffers(sizes: Sequence[tuple[int, torch.Tensor]]) -> list[torch.Tensor]:
@@ -112,7 +112,7 @@ def _buffers(sizes: Sequence[tuple[int, torch.Tensor]]) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     number = _kept[-1][0] + 1 if _kept else 0
     for length, like in sizes:
-        if not like.is_cpu or length * like.element_size() < _KEPT_BYTES:
+        if not like.is_cpu or length * like.element_size() < SPARE_BYTES:
             found.append(like.new_empty(length))
             continue
         for i, (last, flat) in enumerate(_kept):

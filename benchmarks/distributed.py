@@ -7,7 +7,10 @@ a collective of four elements with and without the comparison of what the ranks 
 Both ways take turns in the same two processes. A figure is the median over all turns on rank 0, a ratio the median of
 the ratios of each turn.
 
-The targets: at most 1.10 times the all-reduce, and 1.05 times the step of DDP.
+``--alone`` measures a step on torch in one process that is started as the only rank of a launch, with a process group
+(NCCL with ``--device cuda``, gloo on the CPU), against one that is started without a launch. Two processes take turns.
+
+The targets: at most 1.10 times the all-reduce, 1.05 times the step of DDP, and 1.03 times the step without a launch.
 """
 
 from __future__ import annotations
@@ -16,18 +19,22 @@ import argparse
 import json
 import os
 import re
+import socket
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 ENGINES = ("torch", "numpy", "mlx", "jax")
 
-TARGETS = {"average_gradients": 1.10, "step": 1.05}
+TARGETS = {"average_gradients": 1.10, "step": 1.05, "step of one rank": 1.03}
+
+# Steps in a turn.
+STEPS = 40
 
 # 25 million parameters: 12 layers of 1,020 features with their biases, and 2 wide ones.
 SHAPES = [shape for _ in range(12) for shape in ((1020, 1020), (1020,), (1020, 1020), (1020,))] + [(3, 1020), (10,)]
@@ -39,12 +46,21 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=20, help="how often each way is measured (default: 20)")
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the parameters (default: 1)")
     parser.add_argument("--ranks", type=int, default=2, help="how many processes (default: 2)")
+    parser.add_argument("--alone", action="store_true", help="measure one rank instead")
+    parser.add_argument("--device", default="cpu", help="device of --alone (default: cpu)")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print the figures for machines")
     options = parser.parse_args()
+    if options.serve:
+        serve(options)
+        return 0
     if "RANK" in os.environ:
         measure(options)
         return 0
-    figures = [figure for engine in options.engines for figure in started(engine, options)]
+    if options.alone:
+        figures = [alone(options)]
+    else:
+        figures = [figure for engine in options.engines for figure in started(engine, options)]
     if options.json:
         print(json.dumps(figures, indent=1))
         return 0
@@ -124,49 +140,99 @@ def transport(engine: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
 
 
 def steps(scale: float) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """A step of DDP and one of the Trainer: an MLP with SGD and the same batch on each rank."""
+    """Turns of DDP and of the Trainer: an MLP with SGD and the same batch on each rank."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
 
-    from ember_ml import nn, ops, optim
-    from ember_ml.training import Trainer
-
-    torch.set_num_threads(1)
-    features, batch = round(1024 * scale**0.5), 64
-    ops.random.set_seed(0)
-    x, y = ops.random.normal((batch, features)), ops.random.randint((batch,), 0, 10)
-    sizes = [features] * 6 + [10]
-
+    x, y, sizes = problem(scale)
     layers: list[Any] = []
     for fan_in, fan_out in pairwise(sizes):
         layers += [torch.nn.Linear(fan_in, fan_out), torch.nn.ReLU()]
     native = DistributedDataParallel(torch.nn.Sequential(*layers[:-1]))
     optimizer = torch.optim.SGD(native.parameters(), 1e-3)
-    size = torch.distributed.get_world_size()
-    own = slice(torch.distributed.get_rank() * batch // size, (torch.distributed.get_rank() + 1) * batch // size)
+    rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    own = slice(rank * len(x) // size, (rank + 1) * len(x) // size)
 
-    def native_step() -> None:
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(native(x[own]), y[own]).backward()
-        optimizer.step()
+    def turn() -> None:
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(native(x[own]), y[own]).backward()
+            optimizer.step()
 
-    layers = []
+    return turn, trainer_turn(scale)
+
+
+def problem(scale: float) -> tuple[Any, Any, list[int]]:
+    """A batch, and the sizes of the layers of a model for it."""
+    import torch
+
+    from ember_ml import ops
+
+    torch.set_num_threads(1)
+    features, batch = round(1024 * scale**0.5), 64
+    ops.random.set_seed(0)
+    return ops.random.normal((batch, features)), ops.random.randint((batch,), 0, 10), [features] * 6 + [10]
+
+
+def trainer_turn(scale: float) -> Callable[[], Any]:
+    """Steps of the Trainer. Beginning and ending ``fit`` is no part of a step, so there are many."""
+    from ember_ml import nn, ops, optim
+    from ember_ml.training import Trainer
+
+    x, y, sizes = problem(scale)
+    layers: list[Any] = []
     for fan_in, fan_out in pairwise(sizes):
         layers += [nn.modules.Linear(fan_in, fan_out), nn.modules.ReLU()]
     loss = partial(ops.sparse_categorical_crossentropy, from_logits=True)
     trainer = Trainer(nn.modules.Sequential(*layers[:-1]), loss, optim.SGD(1e-3))
-    # Beginning and ending ``fit`` is no part of a step.
-    count = 40
+    batches = [(x, y)] * STEPS
+    return lambda: trainer.fit(batches, verbose=0)
 
-    def turn(step: Callable[[], None]) -> Callable[[], None]:
-        def run() -> None:
-            for _ in range(count):
-                step()
 
-        return run
+def alone(options: argparse.Namespace) -> dict[str, Any]:
+    """Figure of one rank, against a process without a launch."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    launched = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    command = [sys.executable, __file__, "--serve", "--scale", str(options.scale), "--device", options.device]
+    settings = {**os.environ, "OMP_NUM_THREADS": "1", "EMBER_ML_BACKEND": "torch", "EMBER_ML_DEVICE": options.device}
+    processes = [
+        subprocess.Popen(command, env={**settings, **more}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for more in ({}, launched)
+    ]
 
-    batches = [(x, y)] * count
-    return turn(native_step), lambda: trainer.fit(batches, verbose=0)
+    def once(process: subprocess.Popen[str]) -> float:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        print(file=process.stdin, flush=True)
+        return float(process.stdout.readline())
+
+    for process in processes * 2:
+        once(process)
+    turns = [[once(process) for process in processes] for _ in range(options.turns)]
+    for process in processes:
+        process.communicate()
+    return figure_of("torch", "step of one rank", turns)
+
+
+def serve(options: argparse.Namespace) -> None:
+    """Print the seconds of a turn of steps for each line of the input."""
+    import torch
+
+    from ember_ml import distributed, ops
+
+    if "RANK" in os.environ:
+        torch.distributed.init_process_group("nccl" if options.device.startswith("cuda") else "gloo")
+        distributed.init()
+    turn = trainer_turn(options.scale)
+    for _ in sys.stdin:
+        begun = time.perf_counter()
+        turn()
+        ops.synchronize()
+        print(time.perf_counter() - begun, flush=True)
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def report(options: argparse.Namespace, what: str, native: Callable[[], Any], ours: Callable[[], Any]) -> None:
@@ -183,14 +249,18 @@ def report(options: argparse.Namespace, what: str, native: Callable[[], Any], ou
         way()
     turns = [(once(native), once(ours)) for _ in range(options.turns)]
     if distributed.rank() == 0:
-        figure = {
-            "engine": options.engines[0],
-            "what": what,
-            "native": statistics.median(a for a, _ in turns),
-            "ember_ml": statistics.median(b for _, b in turns),
-            "ratio": statistics.median(b / a for a, b in turns),
-        }
-        print(json.dumps(figure), flush=True)
+        print(json.dumps(figure_of(options.engines[0], what, turns)), flush=True)
+
+
+def figure_of(engine: str, what: str, turns: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Medians of the seconds of two ways that took turns, and of their ratios."""
+    return {
+        "engine": engine,
+        "what": what,
+        "native": statistics.median(a for a, _ in turns),
+        "ember_ml": statistics.median(b for _, b in turns),
+        "ratio": statistics.median(b / a for a, b in turns),
+    }
 
 
 if __name__ == "__main__":

@@ -204,3 +204,25 @@ def test_parts_are_compiled_once_for_functions_with_the_same_code() -> None:
         x = torch.full((4, 3), scale)
         torch.testing.assert_close(run(model, x), ops.sum(ops.square(model(x))))
     assert all(traced)
+
+
+def test_an_update_writes_to_the_memory_of_parameters_before_the_last_one() -> None:
+    """Unless something refers to them: the values that a user, an array or a graph holds do not change."""
+    start = torch.ones(600, 500)
+    parameters, optimizer = {"w": start}, optim.SGD(0.5)
+    places, held = [], []
+    for step in range(6):
+        old = parameters  # as the snapshot of a Trainer
+        parameters = optimizer.update(parameters, {"w": torch.ones(600, 500)})
+        places.append(parameters["w"].data_ptr())
+        if step == 2:
+            held += [old["w"].numpy()]
+        if step == 3:
+            variable = torch.ones((), requires_grad=True)
+            held += [(old["w"] * variable).sum()]
+    assert places[2] == places[0], "the memory of the first update is free by the third"
+    assert start[0, 0] == 1.0
+    assert held[0].ravel()[0] == 0.0
+    held[1].backward()
+    assert variable.grad == -0.5 * 300_000
+    assert parameters["w"][0, 0] == -2.0

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ember_ml import distributed, ops, transform, tree
+from ember_ml.distributed.buckets import Overlap
 from ember_ml.dtypes import written
 from ember_ml.errors import UnsupportedError
 from ember_ml.extend import activate, backend_of, current_backend
@@ -153,6 +154,9 @@ class Trainer:
         self._is_stopped = False
         # Number of measurements of each metric that all ranks hold; those that follow are of this rank's examples.
         self._gathered = [0] * len(self.metrics)
+        # Batches of the current step, if its gradients are averaged over the ranks while others are computed.
+        self._overlapped: list[Share] | None = None
+        self._overlap: Overlap | None = None
         # State before the current step; ``None`` between steps.
         self._snapshot: _Snapshot | None = None
         # Callbacks not yet notified of the last step, or of the end of the epoch.
@@ -646,6 +650,8 @@ class Trainer:
     def _take_parts(self, group: list[Share]) -> None:
         """Train on several batches, or the parts of several ranks, with the gradient of the loss of all examples."""
         total = sum([share.weight for share in group[1:]], group[0].weight)
+        is_plain = len(group) == 1 and not self._is_compiled and not self._sharding.is_model_divided
+        self._overlapped = group if is_plain and self._size > 1 and Overlap.is_available() else None
         with self._sharding.whole_model():
             loss, grads = self._add_parts(group, total)
         if self._size > 1:
@@ -699,24 +705,31 @@ class Trainer:
 
     def _average_ranks(self, loss: Any, grads: dict[str, Any], group: list[Share]) -> tuple[Any, dict[str, Any]]:
         """Loss and gradients of all ranks. The buffers that the step changed become their means."""
-        assert self._snapshot is not None
-        before = self._snapshot.model
-        count = sum([share.examples for share in group])
-        mean = sum([share.of if share.examples == share.of else share.of / self._size for share in group])
-        buffers = {
-            path: ops.multiply(x, count / mean)
-            for path, x in self.model.tensors().items()
-            if x is not before.get(path) and ops.is_float(x)
-        }
-        if self._sharding.is_model_divided:
+        overlap, self._overlap = self._overlap, None
+        if overlap is not None:
+            grads, buffers = overlap.finish(grads)
+            loss = buffers.pop("")
+        elif self._sharding.is_model_divided:
             grads = self._sharding.average(grads)
-            loss, buffers = distributed.average_gradients((loss, buffers))
+            loss, buffers = distributed.average_gradients((loss, self._changed_buffers(group)))
         else:
-            loss, grads, buffers = distributed.average_gradients((loss, grads, buffers))
+            loss, grads, buffers = distributed.average_gradients((loss, grads, self._changed_buffers(group)))
         self.model.assign(buffers)
         if self.loss_scale is not None:
             loss, grads = tree.map(lambda x: ops.multiply(x, self._size), (loss, grads))
         return loss, grads
+
+    def _changed_buffers(self, group: list[Share]) -> dict[str, Any]:
+        """Buffers that the step changed, in proportion to the examples of this rank, of which the mean is taken."""
+        assert self._snapshot is not None
+        before, parameters = self._snapshot.model, self.model.parameters()
+        count = sum([share.examples for share in group])
+        mean = sum([share.of if share.examples == share.of else share.of / self._size for share in group])
+        return {
+            path: ops.multiply(x, count / mean)
+            for path, x in self.model.tensors().items()
+            if path not in parameters and x is not before.get(path) and ops.is_float(x)
+        }
 
     def _finish_step(self, loss: Any, size: Any, grads: dict[str, Any], batches: int = 1) -> None:
         """Update the model and count the step, in which so many batches were used."""
@@ -800,10 +813,13 @@ class Trainer:
             scale: factor of the loss; ``None`` for 1.
             share: share of this batch in the loss of the step; ``None`` for 1.
         """
+        parameters = {} if self._overlapped is None else model.parameters()
         prediction = self._predict(model, x)
         loss = self._loss(prediction, y, *weights)
         if share is not None:
             loss = ops.multiply(loss, ops.cast(share, ops.dtype(loss)))
+        if self._overlapped is not None and ops.is_tensor(loss) and ops.is_float(loss):
+            self._overlap = Overlap(parameters, {"": loss, **self._changed_buffers(self._overlapped)})
         # Without metrics the prediction is not needed, so a compiler can drop it.
         needed = prediction if self._is_measured or self._is_unchecked else None
         return (loss, needed) if scale is None else (scale.multiply(loss), (loss, needed))

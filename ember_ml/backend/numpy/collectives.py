@@ -20,7 +20,7 @@ _IS_MPI = LAUNCH.launcher == "mpirun" and importlib.util.find_spec("mpi4py") is 
 # MPI waits for ever, gloo does not.
 TIMES_OUT = not _IS_MPI
 
-BUCKET_BYTES = 8_000_000
+BUCKET_BYTES = 24_000_000
 
 
 def start(timeout: float) -> None:

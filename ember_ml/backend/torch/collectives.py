@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 from ember_ml.backend.protocol import Collectives
+from ember_ml.backend.torch.optim import SPARE_BYTES, owns_memory
 from ember_ml.dispatch import REGISTRY
 from ember_ml.distributed import calls
 from ember_ml.distributed.launch import LAUNCH
@@ -23,8 +24,8 @@ RANK, SIZE = LAUNCH.rank, LAUNCH.size
 
 TIMES_OUT = True
 
-# gloo reduces two buckets at a time, while the next one is joined, so several small ones are quicker than a large one.
-BUCKET_BYTES = 8_000_000
+# gloo reduces two buckets at a time, while the next one is joined; smaller ones take longer in all.
+BUCKET_BYTES = 24_000_000
 
 _TRANSPORT = cast(Collectives, sys.modules[__name__])
 
@@ -61,21 +62,80 @@ def exchange(header: bytes) -> list[bytes]:
     return [bytes(part.tolist()) for part in found.chunk(SIZE)]
 
 
+class Reduction:
+    """Means over all ranks of the tensors of buckets. A complete bucket is reduced while others are filled.
+
+    Buckets are reduced in their order, which is the same on all ranks, in whatever order they become complete.
+    """
+
+    def __init__(self, buckets: Sequence[Sequence[torch.Tensor]]) -> None:
+        self.flats = _buffers([(sum([x.numel() for x in tensors]), tensors[0]) for tensors in buckets])
+        self.parts = [
+            [part.view(x.shape) for part, x in zip(flat.split([x.numel() for x in tensors]), tensors, strict=True)]
+            for flat, tensors in zip(self.flats, buckets, strict=True)
+        ]
+        self.missing = [len(tensors) for tensors in buckets]
+        self.begun: list[Any] = []
+
+    def put(self, bucket: int, place: int, x: torch.Tensor) -> torch.Tensor:
+        """Tensor in which the mean of ``x`` will be after ``wait``."""
+        part = self.parts[bucket][place]
+        # Division here costs no pass over memory, and sums of float16 do not overflow.
+        torch.div(x.detach(), SIZE, out=part)
+        self.missing[bucket] -= 1
+        while len(self.begun) < len(self.flats) and not self.missing[len(self.begun)]:
+            flat = self.flats[len(self.begun)]
+            self.begun.append(dist.all_reduce(flat, group=_group(flat), async_op=True) if flat.numel() else None)
+        return part
+
+    def wait(self) -> None:
+        """Wait for the means of all tensors."""
+        for work in self.begun:
+            if work is not None:
+                work.wait()
+
+
+def watch(x: torch.Tensor, hook: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Replace the gradient of ``x`` by what ``hook`` returns for it, as soon as it is computed."""
+    if x.requires_grad:
+        x.register_hook(hook)
+
+
+# Memory of means with the number of the reduction that used it last. New memory of this size costs page faults, which
+# take half as long as gloo does.
+_kept: list[tuple[int, torch.Tensor]] = []
+_KEPT_FOR = 4
+
+
+def _buffers(sizes: Sequence[tuple[int, torch.Tensor]]) -> list[torch.Tensor]:
+    """Vectors of these lengths, of the dtype and on the device of a tensor, to whose memory nothing else refers."""
+    found: list[torch.Tensor] = []
+    number = _kept[-1][0] + 1 if _kept else 0
+    for length, like in sizes:
+        if not like.is_cpu or length * like.element_size() < SPARE_BYTES:
+            found.append(like.new_empty(length))
+            continue
+        for i, (last, flat) in enumerate(_kept):
+            if last < number and flat.shape == (length,) and flat.dtype is like.dtype and owns_memory(flat):
+                del _kept[i]
+                break
+        else:
+            flat = like.new_empty(length)
+        _kept.append((number, flat))
+        found.append(flat)
+    if _kept and _kept[-1][0] == number:
+        _kept[:] = [(last, flat) for last, flat in _kept if last > number - _KEPT_FOR]
+    return found
+
+
 def average(buckets: Sequence[Sequence[torch.Tensor]]) -> list[list[torch.Tensor]]:
     """Means over all ranks; a bucket is reduced while the next one is joined."""
-    found, pending = [], []
-    for tensors in buckets:
-        flat = tensors[0].new_empty(sum(x.numel() for x in tensors))
-        parts = flat.split([x.numel() for x in tensors])
-        for x, part in zip(tensors, parts, strict=True):
-            # Division here costs no pass over memory, and sums of float16 do not overflow.
-            torch.div(x.detach().reshape(-1), SIZE, out=part)
-        if flat.numel():
-            pending.append(dist.all_reduce(flat, group=_group(flat), async_op=True))
-        found.append([part.view(x.shape) for part, x in zip(parts, tensors, strict=True)])
-    for work in pending:
-        work.wait()
-    return found
+    reduction = Reduction(buckets)
+    for i, tensors in enumerate(buckets):
+        for place, x in enumerate(tensors):
+            reduction.put(i, place, x)
+    reduction.wait()
+    return reduction.parts
 
 
 def all_sum(x: torch.Tensor, /) -> torch.Tensor:

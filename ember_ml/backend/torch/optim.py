@@ -275,10 +275,46 @@ def allocate(parameters: Tensors, holders: int) -> Tensors:
     if is_traced():
         return [x.clone() for x in parameters]
     is_own = holders and _references(parameters) == [_OWN_REFERENCES + holders] * len(parameters)
-    if is_own and all(map(_owns_memory, parameters)):
+    if is_own and all(map(owns_memory, parameters)):
         return parameters
-    at_once = getattr(torch, "_foreach_clone", None)  # not before torch 2.12
-    return [x.clone() for x in parameters] if at_once is None else list(at_once(parameters))
+    new = _spare_copies(parameters)
+    if new is None:
+        at_once = getattr(torch, "_foreach_clone", None)  # not before torch 2.12
+        new = [x.clone() for x in parameters] if at_once is None else list(at_once(parameters))
+    if parameters[0].is_cpu and sum([x.nbytes for x in parameters]) >= SPARE_BYTES:
+        _spares[:] = [list(parameters)]
+    return new
+
+
+# Parameters before the last update that made copies. If nothing else refers to them by the next one, it writes to their
+# memory: new memory costs a page fault for every 4 KiB, which takes longer than the update. Accelerators need no such
+# list, since torch keeps their memory.
+_spares: list[Tensors] = []
+
+# Size from which memory is kept to be written to again.
+SPARE_BYTES = 1 << 20
+
+
+def _spare_copies(parameters: Tensors) -> Tensors | None:
+    """Copies of parameters in the memory of earlier ones, if there are such of the same form that nothing refers to."""
+    try:
+        old = _spares.pop()
+    except IndexError:
+        return None
+    if len(old) != len(parameters) or _references(old) != [_OWN_REFERENCES] * len(old):
+        return None
+    if not all(_is_spare(old[i], x) for i, x in enumerate(parameters)):
+        return None
+    torch._foreach_copy_(old, parameters)
+    return old
+
+
+def _is_spare(old: torch.Tensor, x: torch.Tensor) -> bool:
+    """Whether a copy of ``x`` may be written to ``old``, to which one Python object refers."""
+    is_alike = old.shape == x.shape and old.stride() == x.stride() and old.dtype is x.dtype and x.is_cpu
+    # Graphs of autograd refer to tensors, too; older versions of torch do not tell.
+    count = getattr(old, "_use_count", None)
+    return is_alike and not old.requires_grad and count is not None and count() == 1 and owns_memory(old)
 
 
 def _references(values: list[Any]) -> list[int]:
@@ -290,7 +326,7 @@ def _references(values: list[Any]) -> list[int]:
 _OWN_REFERENCES = _references([object()])[0]
 
 
-def _owns_memory(x: torch.Tensor) -> bool:
+def owns_memory(x: torch.Tensor) -> bool:
     """Whether no other tensor, and no array of another library, uses the memory of ``x``."""
     storage = x.untyped_storage()
     # The storage is referred to by the tensor and by the Python object made here. Memory of other libraries, such as

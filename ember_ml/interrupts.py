@@ -6,7 +6,7 @@ Python runs signal handlers between any two instructions of the main thread, and
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import signal
 import threading
 from collections.abc import Callable

@@ -309,9 +309,9 @@ class _Program:
         args = (models, [cell.cell_contents for cell in cells]), *args
         known = self._known(args, constants)
         if known is not None:
-            entry, tensors = known
+            program, tensors = known
             tensors.insert(0, random_key)
-            return entry(tensors)
+            return program(tensors)
         f, chosen = with_captures(self.f, cells), tuple(range(len(args)))
         call = Call("compile", f, args, {}, chosen, strict=False, everything=True, home=self.home)
         places = zip(_tree.leaves(args), call.places, strict=True)
@@ -346,8 +346,8 @@ class _Program:
                 return None
         if not all(isinstance(x, kinds) for x in tensors):
             return None
-        entry = self.entries.get(self._key(args, constants, paths))
-        return None if entry is None else (entry, tensors)
+        known = self.entries.get(self._key(args, constants, paths))
+        return None if known is None else (known, tensors)
 
     def _captures(self, args: Any) -> tuple[list[Any], list[Any], Hashable]:
         """Models and cells that the function captures, and the key of its other captures.

@@ -402,6 +402,7 @@ class _Entry:
         with random.stream(key):
             found = self.call.joined(*tensors)
         self.changes = changed(self.before, attributes(self.call.states))
+        self.assigned = [(state, list(new)) for state, new in self.call.assigned if new]
         self.is_traced = True
         return found
 
@@ -427,31 +428,31 @@ class _Entry:
             if self.is_known:
                 return self._finish(self._run(tensors))
             held = [(state, dict(state.tensors())) for state in self.call.states]
+            prepare = getattr(self.run, "prepare", None)
             try:
                 with interruptible():
-                    found = self._run(tensors)
+                    found = self._run(tensors, prepare)
             except BaseException:
                 _restore(held)
                 raise
             self.is_known = True
-            return self._finish(found)
+            # The program takes over the memory of tensors that nothing else refers to.
+            del held
+            return self._finish(found if prepare is None else self._run(tensors))
 
-    def _run(self, tensors: Sequence[Any]) -> Any:
+    def _run(self, tensors: Sequence[Any], run: Callable[..., Any] | None = None) -> Any:
         self.is_traced = False
-        return self.run(*tensors)
+        return (run or self.run)(*tensors)
 
     def _finish(self, found: Any) -> Any:
         """Assign the tensors and attributes that the function assigned, and return the result of the call."""
         call = self.call
-        if self.is_traced:
-            call.close(found[call.count :])
-            self.assigned = [(state, list(new)) for state, new in call.assigned if new]
-        else:
+        if not self.is_traced:
             for part, values in self.changes:
                 part.__dict__.update(values)
-            start = call.count
-            for state, paths in self.assigned:
-                end = start + len(paths)
-                state.assign(dict(zip(paths, found[start:end], strict=True)))
-                start = end
+        start = call.count
+        for state, paths in self.assigned:
+            end = start + len(paths)
+            state.assign(dict(zip(paths, found[start:end], strict=True)))
+            start = end
         return found[0] if call.structure is TRACED else call.result(found[: call.count])

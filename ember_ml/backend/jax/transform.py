@@ -152,7 +152,7 @@ def compiled_flat(f: Callable[..., Any], replaced: Callable[[], list[int]] | Non
             drop_note(error)
             raise
 
-    run.prepare = prepare  # type: ignore[attr-defined]
+    run.prepare = prepare
     return run
 
 

@@ -6,6 +6,7 @@ Python runs signal handlers between any two instructions of the main thread, and
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import signal
 import threading
 from collections.abc import Callable
@@ -14,9 +15,12 @@ from typing import Any
 
 Handler = Callable[[int, FrameType | None], Any]
 
+# ``signal`` itself converts handlers to members of an enumeration and back, which takes most of the time of a block.
+_handler, _set_handler = _signal.getsignal, _signal.signal
+
 # Signals that programs handle in order to stop. Without a Python handler they end the process at once, as they should.
 _SIGNALS = [
-    getattr(signal, name)
+    int(getattr(signal, name))
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGBREAK")
     if hasattr(signal, name)
 ]
@@ -34,11 +38,11 @@ class _Deferral:
         """Start deferring signals."""
         try:
             for number in _SIGNALS:
-                handler = signal.getsignal(number)
+                handler = _handler(number)
                 if callable(handler):
                     self.handlers[number] = handler
                     self.replaced.append(number)
-                    signal.signal(number, self.note)
+                    _set_handler(number, self.note)
         except BaseException:
             self.end()
             raise
@@ -51,7 +55,7 @@ class _Deferral:
         """Restore the handlers and run those of the signals received."""
         try:
             while self.replaced:
-                signal.signal(self.replaced[-1], self.handlers[self.replaced[-1]])
+                _set_handler(self.replaced[-1], self.handlers[self.replaced[-1]])
                 self.replaced.pop()
             while self.pending:
                 number, frame = self.pending.pop(0)

@@ -304,7 +304,8 @@ class TransformOptions(Protocol):
         """Compiled ``f``, a function from tensors to a tuple. Absent, like ``compiled``: nothing is compiled.
 
         ``replaced``, if there are models, returns the places of the tensors that the caller does not use again, after
-        ``f`` was traced. Each is held twice: by the sequence that the caller calls with, and by a model.
+        ``f`` was traced. Each is held twice: by the sequence that the caller calls with, and by a model. If the
+        compiled function has an attribute ``prepare``, that compiles for tensors like these and uses none of them up.
         """
 
     def key_tensor(self, key: Sequence[int], /) -> Any:

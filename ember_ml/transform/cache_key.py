@@ -6,11 +6,12 @@ made to attributes of its models while it was traced are repeated whenever its p
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from operator import is_, itemgetter
 from types import NoneType
 from typing import Any
 
-from ember_ml.dispatch import is_tensor
+from ember_ml.dispatch import holds_wrapped, is_tensor
 from ember_ml.transform.captures import is_number, is_stateful
 
 PLAIN = frozenset({bool, int, float, complex, str, bytes, NoneType})
@@ -31,17 +32,119 @@ class _Same:
         return id(self.value)
 
 
-def cache_key(tree: Any, constants: Sequence[Any] = ()) -> Hashable:
-    """Key of the arguments without their tensors, and of constants with their tensors, compared by identity.
+class _Hashed:
+    """Key that is hashed once, and compared by value only with keys that are not the same object."""
 
-    NumPy numbers among the constants are compared by value.
-    """
-    return _of_value(tree, None), _of_value(constants, ())
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+        self.hash = hash(key)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is _Hashed and other.hash == self.hash and other.key == self.key)
+
+    def __hash__(self) -> int:
+        return self.hash
 
 
-def _of_state(state: Any) -> Hashable:
-    trainable = tuple(state.parameters()) if hasattr(state, "parameters") else ()
-    return _Same(state), tuple(state.tensors()), trainable, tuple([_of_part(part) for part in parts(state)])
+class Keys:
+    """Cache keys of the calls of one function, which remember the keys of stateful arguments until those change."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, _StateKey] = {}
+
+    def of_call(self, args: Any, constants: Hashable, paths: Mapping[int, list[str]]) -> Hashable:
+        """Key of the arguments without their tensors, and of constants.
+
+        Args:
+            constants: key of the constants.
+            paths: paths of the tensors of each stateful argument, by its ``id``.
+        """
+        return _of_value(args, None, lambda state: self._of_state(state, paths[id(state)])), constants
+
+    def _of_state(self, state: Any, paths: list[str]) -> Hashable:
+        known = self._states.get(id(state))
+        if known is None or not known.holds(paths):
+            if known is None and len(self._states) >= _STATES:
+                self._states.clear()
+            known = self._states[id(state)] = _StateKey(state, paths)
+        return known.key
+
+
+# Number of stateful arguments whose keys are remembered per function.
+_STATES = 64
+
+
+def of_constants(constants: Sequence[Any]) -> Hashable:
+    """Key of constants; tensors are compared by identity, NumPy numbers by value."""
+    return _Hashed(_of_value(constants, ()))
+
+
+class _StateKey:
+    """Key of a stateful object, and what it was computed from."""
+
+    def __init__(self, state: Any, paths: list[str]) -> None:
+        self.state, self.paths, self.trainable = state, paths, _trainable(state)
+        self.parts = parts(state)
+        self.key = _Hashed(_of_state(state, paths))
+        # For each part the names of its attributes, and a function from them to the values compared by identity.
+        self.forms: list[tuple[tuple[str, ...], Any]] = []
+        self.values: list[Any] = []
+        # Values that may change in place: empty containers, and others with their keys.
+        self.empty: list[Any] = []
+        self.changeable: list[tuple[Any, str, Hashable]] = []
+        for part in self.parts:
+            self._add_part(part)
+
+    def _add_part(self, part: Any) -> None:
+        held = getattr(part, "__dict__", {})
+        excluded, registered = getattr(part, "_not_in_cache_key", ()), getattr(part, "_roles", None)
+        fixed: list[str] = []
+        for name, value in held.items():
+            if name in excluded or (registered is not None and name in registered and type(value) not in PLAIN):
+                continue
+            is_nested = registered is None and (is_tensor(value) or is_stateful(value))
+            if is_nested or (isinstance(value, (dict, list, tuple)) and value):
+                self.changeable.append((part, name, _of_value(value, registered)))
+                continue
+            fixed.append(name)
+            self.values.append(value)
+            if isinstance(value, (dict, list, tuple)):
+                self.empty.append(value)
+        self.forms.append((tuple(held), _getter(fixed)))
+
+    def holds(self, paths: list[str]) -> bool:
+        """Whether the key is still that of the object, whose tensors have these paths now."""
+        if paths != self.paths or _trainable(self.state) != self.trainable:
+            return False
+        now = parts(self.state)
+        if len(now) != len(self.parts) or not all(map(is_, now, self.parts)):
+            return False
+        found: list[Any] = []
+        for part, (names, getter) in zip(now, self.forms, strict=True):
+            held = getattr(part, "__dict__", {})
+            if tuple(held) != names:
+                return False
+            found += getter(held)
+        if any(self.empty) or not all(map(is_, found, self.values)):
+            return False
+        return all(
+            _of_value(part.__dict__[name], getattr(part, "_roles", None)) == key for part, name, key in self.changeable
+        )
+
+
+def _getter(names: list[str]) -> Any:
+    """Function from a dictionary to the values of these names."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda held: [held[name] for name in names]
+
+
+def _of_state(state: Any, paths: list[str]) -> Hashable:
+    return _Same(state), tuple(paths), tuple(_trainable(state)), tuple([_of_part(part) for part in parts(state)])
+
+
+def _trainable(state: Any) -> list[str]:
+    return list(state.parameters()) if hasattr(state, "parameters") else []
 
 
 def parts(state: Any) -> Sequence[Any]:
@@ -66,29 +169,33 @@ def _of_part(part: Any) -> Hashable:
     return tuple(found)
 
 
-def _of_value(value: Any, registered: Any) -> Hashable:
+def _of_value(value: Any, registered: Any, of_state: Callable[[Any], Hashable] | None = None) -> Hashable:
     """Key of a value: the value itself, the keys of its items, or its identity.
 
     Zeros and NaN are represented by their ``repr``, since 0.0 equals -0.0 and NaN does not equal itself.
 
     Args:
         registered: names of the tensors of the module that holds the value; ``()`` for constants, ``None`` for
-            arguments. Tensors of arguments are inputs and have one key; others are part of the program.
+            arguments. Tensors of arguments are inputs, whose key is whether they are wrapped; others are part of the
+            program.
+        of_state: key of a stateful argument; by default it is computed anew.
     """
     kind = type(value)
     if kind in PLAIN:
         return kind, value if kind is not float or (value and value == value) else repr(value)
     if kind is dict:
-        return kind, tuple([(key, _of_value(child, registered)) for key, child in value.items()])
+        return kind, tuple([(key, _of_value(child, registered, of_state)) for key, child in value.items()])
     if isinstance(value, (list, tuple)):
-        return kind, tuple([_of_value(child, registered) for child in value])
+        return kind, tuple([_of_value(child, registered, of_state) for child in value])
     if is_stateful(value):
+        if of_state is not None:
+            return of_state(value)
         # Submodules of a model are among its parts already.
-        return _Same(value) if registered is not None else _of_state(value)
+        return _Same(value) if registered is not None else _of_state(value, list(value.tensors()))
     if registered == () and is_number(value) and hasattr(value, "dtype"):
         return kind, str(value.dtype), value.tobytes()
     if is_tensor(value):
-        return None if registered is None else _Same(value)
+        return holds_wrapped((value,)) if registered is None else _Same(value)
     return kind, value if _is_hashable(value) else _Same(value)
 
 

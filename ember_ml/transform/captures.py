@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from operator import is_
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -16,6 +17,11 @@ from ember_ml.dispatch import is_tensor
 
 NUMBERS = (bool, int, float, complex, str)
 _NUMERIC = NUMBERS[:-1]
+
+_LIBRARY = __name__.partition(".")[0] + "."
+
+# In place of the value of a name that is not defined.
+_MISSING = object()
 
 # Longer containers are considered data, and are not searched for numbers and tensors.
 _LONGEST = 64
@@ -106,18 +112,55 @@ def captures_of(f: Any, arguments: Any, home: Backend) -> Captures:
 
     Tensors of other engines are ignored. Global functions are not searched: they are captured as values, by identity.
     """
-    search = _Search(home, {id(leaf) for leaf in tree.leaves(arguments) if is_stateful(leaf)})
-    search.rest.append(f)
-    while search.rest:
-        search.look_at(search.rest.pop())
-    return search.found
+    return Search(home, [leaf for leaf in tree.leaves(arguments) if is_stateful(leaf)]).run(f)
 
 
-class _Search:
-    def __init__(self, home: Backend, seen: set[Any]) -> None:
-        self.home, self.seen = home, seen
+class Search:
+    """Search for the captures of a function, which remembers what it read.
+
+    Args:
+        home: engine whose tensors are captures.
+        given: stateful arguments, which are not captures.
+    """
+
+    def __init__(self, home: Backend, given: list[Any]) -> None:
+        self.home, self.given = home, given
+        self.seen: set[Any] = {id(leaf) for leaf in given}
         self.rest: list[Any] = []
         self.found = Captures([], [], [])
+        # What was read: names with their values, cells with their contents, functions with their code and defaults,
+        # methods of classes, and cells with a tensor, in whose stead another may be. ``can_hold`` is false if
+        # something was read that may change in place, such as a list.
+        self.can_hold = True
+        self.names: list[tuple[dict[str, Any], str, Any]] = []
+        self.cells: list[tuple[Any, Any]] = []
+        self.functions: list[tuple[FunctionType, Any, Any, Any]] = []
+        self.methods: list[tuple[type, str, Any]] = []
+        self.tensors: list[Any] = []
+
+    def run(self, f: Any) -> Captures:
+        """Captures of ``f``."""
+        self.rest.append(f)
+        while self.rest:
+            self.look_at(self.rest.pop())
+        return self.found
+
+    def holds(self, given: list[Any]) -> bool:
+        """Whether a search with these stateful arguments would find the same; false if that cannot be told."""
+        return (
+            self.can_hold
+            and len(given) == len(self.given)
+            and all(map(is_, given, self.given))
+            and all(scope.get(name, _MISSING) is value for scope, name, value in self.names)
+            and all(_is_filled(cell) and cell.cell_contents is content for cell, content in self.cells)
+            and all(
+                f.__code__ is code and f.__defaults__ is defaults and f.__kwdefaults__ is named
+                for f, code, defaults, named in self.functions
+            )
+            and all(getattr(kind, name, None) is value for kind, name, value in self.methods)
+            and all(_is_filled(cell) and _is_capture(cell.cell_contents, self.home) for cell in self.tensors)
+            and all(_are_of(model, self.home) for model in self.found.models)
+        )
 
     def look_at(self, value: Any) -> None:
         """Record a model, or queue what a function or a container refers to."""
@@ -126,12 +169,17 @@ class _Search:
         if key in self.seen:
             return
         self.seen.add(key)
+        if owner is value:
+            self.methods.append((type(value), "__call__", function))
         if is_stateful(value):
-            if all(_belongs_to(x, self.home) for x in value.tensors().values()):
+            if _are_of(value, self.home):
                 self.found.models.append(value)
+            else:
+                self.can_hold = False
         elif isinstance(value, (dict, list, tuple)):
             self.rest += [leaf for leaf in tree.leaves(value) if callable(leaf) or is_stateful(leaf)]
         elif isinstance(value, partial):
+            self.can_hold = False
             self.rest.append(value.func)
             for place, content in enumerate(value.args):
                 self._take(content, _Argument(value, place), ())
@@ -144,10 +192,13 @@ class _Search:
 
     def _look_into(self, function: FunctionType, owner: Any) -> None:
         scope, names = function.__globals__, _names(function.__code__)
+        self.functions.append((function, function.__code__, function.__defaults__, function.__kwdefaults__))
         for cell in function.__closure__ or ():
             # The cell of a name that is not yet assigned is empty.
             if _is_filled(cell):
                 self._take(cell.cell_contents, cell, names)
+            else:
+                self.can_hold = False
         for place, content in enumerate(function.__defaults__ or ()):
             self._take(content, _Default(function, place), names)
         defaults = function.__kwdefaults__ or {}
@@ -156,9 +207,12 @@ class _Search:
         for name in names:
             if name in scope:
                 if isinstance(scope[name], FunctionType):
+                    self._remember(scope[name], Name(scope, name))
                     self.found.values.append(scope[name])
                 else:
                     self._take(scope[name], Name(scope, name), names)
+            else:
+                self._remember(_MISSING, Name(scope, name))
         if is_stateful(owner):
             self.rest.append(owner)
         elif owner is not None:
@@ -173,11 +227,16 @@ class _Search:
         for name in names:
             if name in held:
                 self._take(held[name], Name(held, name), names)
-            elif isinstance(getattr(type(owner), name, None), FunctionType):
+                continue
+            method = getattr(type(owner), name, None)
+            self.names.append((held, name, _MISSING))
+            self.methods.append((type(owner), name, method))
+            if isinstance(method, FunctionType):
                 self.rest.append(getattr(owner, name))
 
     def _take(self, content: Any, cell: Any, names: tuple[str, ...]) -> None:
         """Record the content of a cell or name, for code that uses these names."""
+        self._remember(content, cell)
         if type(content) in NUMBERS:
             self.found.values.append(content)
         elif isinstance(content, (dict, list, tuple)):
@@ -200,6 +259,22 @@ class _Search:
         else:
             self._look_at_attributes(content, names)
 
+    def _remember(self, content: Any, cell: Any) -> None:
+        """Record that the content of a cell or name was read, for ``holds``."""
+        if _is_capture(content, self.home):
+            self.tensors.append(cell)
+        elif isinstance(cell, Name):
+            # The names of this library do not change; reading them takes time.
+            if not str(cell.scope.get("__name__", "")).startswith(_LIBRARY):
+                self.names.append((cell.scope, cell.name, content))
+        elif not isinstance(cell, _Default):
+            self.cells.append((cell, content))
+        leaves = content if type(content) is tuple else (content,)
+        if any(isinstance(leaf, (dict, list, tuple)) or _is_host_number(leaf) for leaf in leaves) or (
+            leaves is content and any(map(is_tensor, leaves))
+        ):
+            self.can_hold = False
+
 
 def _parts(value: Any) -> tuple[Any, Any]:
     """Function that calling ``value`` runs, and the object that it is a method of, or ``None``."""
@@ -216,6 +291,20 @@ def _belongs_to(x: Any, home: Backend) -> bool:
     owner = x.home if dispatch.holds_wrapped((x,)) else dispatch.classify(type(x))
     name = owner.chosen_as if isinstance(owner, Backend) else "numpy" if owner == dispatch.HOST else None
     return name == home.chosen_as
+
+
+def _is_capture(x: Any, home: Backend) -> bool:
+    return is_tensor(x) and _belongs_to(x, home)
+
+
+def _are_of(state: Any, home: Backend) -> bool:
+    """Whether all tensors of a stateful object belong to an engine."""
+    return all(_belongs_to(x, home) for x in state.tensors().values())
+
+
+def _is_host_number(x: Any) -> bool:
+    """Whether ``x`` is a NumPy number, which is compared by value."""
+    return is_tensor(x) and is_number(x)
 
 
 def _is_host_array(x: Any) -> bool:

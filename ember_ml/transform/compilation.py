@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -18,9 +18,9 @@ from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.ops import random
 from ember_ml.random import threefry
 from ember_ml.transform import parts
-from ember_ml.transform.cache_key import Attributes, attributes, cache_key, changed
-from ember_ml.transform.call import STATIC, Call, F, is_compiled, is_mark, named, unpacking
-from ember_ml.transform.captures import Name, captures_of, is_number, with_captures
+from ember_ml.transform.cache_key import PLAIN, Attributes, Keys, attributes, changed, of_constants
+from ember_ml.transform.call import STATIC, TRACED, Call, F, is_compiled, is_mark, named, unpacking
+from ember_ml.transform.captures import Name, Search, captures_of, is_number, is_stateful, with_captures
 from ember_ml.transform.leaves import as_tensor, engine_of, find_backend, is_writing, states
 
 
@@ -295,6 +295,9 @@ class _Program:
         self.f, self.engine, self.home = unpacking(f), engine, home
         self.key_tensor = getattr(engine, "key_tensor", partial(_key_tensor, home=home))
         self.entries: dict[Hashable, _Entry] = {}
+        self.keys = Keys()
+        self.search: Search | None = None
+        self.captured: tuple[list[Any], list[Any], Hashable] = [], [], ()
         self.has_warned = False
 
     def __call__(self, key: Sequence[int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -302,19 +305,61 @@ class _Program:
             return self._run(self.key_tensor(key), (args, kwargs))
 
     def _run(self, random_key: Any, args: tuple[Any, ...]) -> Any:
-        models, cells, names = captures_of(self.f, args, self.home)
+        models, cells, constants = self._captures(args)
         args = (models, [cell.cell_contents for cell in cells]), *args
+        known = self._known(args, constants)
+        if known is not None:
+            program, tensors = known
+            tensors.insert(0, random_key)
+            return program(tensors)
         f, chosen = with_captures(self.f, cells), tuple(range(len(args)))
         call = Call("compile", f, args, {}, chosen, strict=False, everything=True, home=self.home)
         places = zip(_tree.leaves(args), call.places, strict=True)
         numbers = [leaf for leaf, place in places if place is STATIC and is_tensor(leaf)]
-        key = cache_key(args, [*names, *numbers]), threefry.here.rows
+        paths = {id(place[0]): place[1] for place in call.places if type(place) is tuple}
+        key = self._key(args, (constants, of_constants(numbers)) if numbers else constants, paths)
         entry = self.entries.get(key)
         if entry is None:
             self._make_room()
             entry = self.entries[key] = _Entry(call.without_tensors(), self.engine)
         call.tensors.insert(0, random_key)
         return entry(call.tensors)
+
+    def _key(self, args: Any, constants: Hashable, paths: Mapping[int, list[str]]) -> Hashable:
+        return self.keys.of_call(args, constants, paths), threefry.here.rows
+
+    def _known(self, args: Any, constants: Hashable) -> tuple[_Entry, list[Any]] | None:
+        """Program of an earlier call, and its tensors; ``None`` if there is none, or if a leaf must be converted."""
+        kinds: Any = self.home.kinds
+        tensors: list[Any] = []
+        paths: dict[int, list[str]] = {}
+        for leaf in _tree.leaves(args):
+            if isinstance(leaf, kinds):
+                tensors.append(leaf)
+            elif is_stateful(leaf):
+                values = leaf.tensors()
+                paths[id(leaf)] = list(values)
+                tensors += values.values()
+            elif isinstance(native := dispatch.unwrap(leaf), kinds):
+                tensors.append(native)
+            elif type(leaf) not in PLAIN:
+                return None
+        if not all(isinstance(x, kinds) for x in tensors):
+            return None
+        known = self.entries.get(self._key(args, constants, paths))
+        return None if known is None else (known, tensors)
+
+    def _captures(self, args: Any) -> tuple[list[Any], list[Any], Hashable]:
+        """Models and cells that the function captures, and the key of its other captures.
+
+        They are searched again if anything that the last search read is another object now.
+        """
+        given = [leaf for leaf in _tree.leaves(args) if is_stateful(leaf)]
+        if self.search is None or not self.search.holds(given):
+            self.search = Search(self.home, given)
+            models, cells, values = self.search.run(self.f)
+            self.captured = models, cells, of_constants(values)
+        return self.captured
 
     def _make_room(self) -> None:
         """Drop the oldest program if the limit is reached, and warn the first time."""
@@ -345,6 +390,8 @@ class _Entry:
         self.is_traced = self.is_known = False
         self.before: Attributes = []
         self.changes: Attributes = []
+        # Stateful objects, with the paths of the tensors that the function assigned to them.
+        self.assigned: list[tuple[Any, list[str]]] = []
 
     def traced(self, key: Any, *tensors: Any) -> tuple[Any, ...]:
         if self.is_traced:
@@ -355,6 +402,7 @@ class _Entry:
         with random.stream(key):
             found = self.call.joined(*tensors)
         self.changes = changed(self.before, attributes(self.call.states))
+        self.assigned = [(state, list(new)) for state, new in self.call.assigned if new]
         self.is_traced = True
         return found
 
@@ -380,23 +428,31 @@ class _Entry:
             if self.is_known:
                 return self._finish(self._run(tensors))
             held = [(state, dict(state.tensors())) for state in self.call.states]
+            prepare = getattr(self.run, "prepare", None)
             try:
                 with interruptible():
-                    found = self._run(tensors)
+                    found = self._run(tensors, prepare)
             except BaseException:
                 _restore(held)
                 raise
             self.is_known = True
-            return self._finish(found)
+            # The program takes over the memory of tensors that nothing else refers to.
+            del held
+            return self._finish(found if prepare is None else self._run(tensors))
 
-    def _run(self, tensors: Sequence[Any]) -> Any:
+    def _run(self, tensors: Sequence[Any], run: Callable[..., Any] | None = None) -> Any:
         self.is_traced = False
-        return self.run(*tensors)
+        return (run or self.run)(*tensors)
 
     def _finish(self, found: Any) -> Any:
         """Assign the tensors and attributes that the function assigned, and return the result of the call."""
+        call = self.call
         if not self.is_traced:
             for part, values in self.changes:
                 part.__dict__.update(values)
-        self.call.close(found[self.call.count :])
-        return self.call.result(found[: self.call.count])
+        start = call.count
+        for state, paths in self.assigned:
+            end = start + len(paths)
+            state.assign(dict(zip(paths, found[start:end], strict=True)))
+            start = end
+        return found[0] if call.structure is TRACED else call.result(found[: call.count])

@@ -114,7 +114,7 @@ def ruled(f: Callable[..., tuple[Tensors, Any]], tensors: Sequence[Array]) -> Te
 
 def compiled_flat(f: Callable[..., Any], replaced: Callable[[], list[int]] | None) -> Callable[..., Any]:
     """``f``, from arrays to a tuple of arrays, compiled once. It takes over the memory of the arrays it replaces."""
-    program: Callable[..., Any] | None = None
+    program: Any = None
     places: list[int] = []
 
     def annotated(*xs: Array) -> Any:
@@ -127,22 +127,32 @@ def compiled_flat(f: Callable[..., Any], replaced: Callable[[], list[int]] | Non
                 "them, and numbers that Python is to read are given as numbers"
             ) from error
 
-    def run(*xs: Array) -> Any:
+    def prepare(*xs: Array) -> None:
         nonlocal program, places
         try:
-            if program is None:
-                if replaced is not None:
-                    # A trace without compilation tells which arrays the function replaces.
-                    jax.eval_shape(annotated, *xs)
-                    places = replaced()
-                program = jax.jit(annotated, donate_argnums=places)
-            if places:
-                xs = tuple(_exclusive(list(xs), places))
+            if replaced is not None:
+                # A trace without compilation tells which arrays the function replaces.
+                jax.eval_shape(annotated, *xs)
+                places = replaced()
+            program = jax.jit(annotated, donate_argnums=places)
+            # The first call uses what this compiles.
+            program.lower(*xs).compile()
+        except Exception as error:
+            drop_note(error)
+            raise
+
+    def run(*xs: Array) -> Any:
+        if program is None:
+            prepare(*xs)
+        if places:
+            xs = tuple(_exclusive(list(xs), places))
+        try:
             return program(*xs)
         except Exception as error:
             drop_note(error)
             raise
 
+    run.prepare = prepare
     return run
 
 

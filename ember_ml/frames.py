@@ -28,7 +28,9 @@ def as_array(data: Any, name: str = "x") -> Any:
     if kind == ("polars", "LazyFrame"):
         raise TypeError(f"{name} must be a DataFrame, got a LazyFrame of polars; write {name}.collect()")
     if kind == ("xarray", "Dataset"):
-        raise TypeError(f"{name} must be a DataArray, got a Dataset of xarray; write {name}.to_dataarray() or {name}[key]")
+        raise TypeError(
+            f"{name} must be a DataArray, got a Dataset of xarray; write {name}.to_dataarray() or {name}[key]"
+        )
     if kind[1] == "Series":
         return _column(data, name, written(getattr(data, "name", None) or name))
     if kind[1] != "DataFrame":
@@ -36,7 +38,11 @@ def as_array(data: Any, name: str = "x") -> Any:
     labels = list(data.columns)
     # By position: labels may occur more than once in pandas.
     columns = [data.iloc[:, i] for i in range(len(labels))] if kind[0] == "pandas" else list(data.iter_columns())
-    if len({str(column.dtype) for column in columns}) == 1 and _is_plain(columns[0].dtype) and not _has_nulls(data, kind):
+    if (
+        len({str(column.dtype) for column in columns}) == 1
+        and _is_plain(columns[0].dtype)
+        and not _has_nulls(data, kind)
+    ):
         return data.to_numpy()
     arrays = [_column(column, name, f"column {label!r}") for column, label in zip(columns, labels, strict=True)]
     with activate(load_backend("numpy")):

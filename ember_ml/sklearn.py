@@ -81,20 +81,19 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
             y: targets.
             sample_weight: weight of each example in the loss.
         """
-        X, y = self._check(X, y, is_first=True)
-        return self._train(X, y, sample_weight, self.epochs, is_new=True)
+        return self._train(*self._check(X, y, is_first=True), sample_weight, self.epochs, is_new=True)
 
-    def _train(self, X: Any, y: Any, sample_weight: Any, epochs: int, is_new: bool) -> Self:  # noqa: N803
+    def _train(self, x: Any, y: Any, sample_weight: Any, epochs: int, is_new: bool) -> Self:
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype="float32", ensure_non_negative=True)
+            weights = _check_sample_weight(sample_weight, x, dtype="float32", ensure_non_negative=True)
         with self._on_engine(), _seeded(check_random_state(self.random_state).randint(2**31 - 1)):
             if is_new:
-                self.module_ = self._new_module(X.shape[1], self._outputs())
+                self.module_ = self._new_module(x.shape[1], self._outputs())
                 self.optimizer_ = self._new_optimizer()
             trainer = self._trainer()
             trainer.fit(
-                X,
+                x,
                 y,
                 epochs,
                 self.batch_size,
@@ -107,7 +106,7 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = (0 if is_new else self.n_iter_) + len(trainer.history.epochs)
         return self
 
-    def _check(self, X: Any, y: Any, is_first: bool) -> tuple[Any, Any]:  # noqa: N803
+    def _check(self, x: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
         raise NotImplementedError
 
     def _outputs(self) -> int:
@@ -121,8 +120,8 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
         if given is not None:
             if not callable(given):
                 raise TypeError(
-                    f"{type(self).__name__}: module must be a Module, a function of the numbers of features and outputs "
-                    f"that returns one, or None, got {written(given)}"
+                    f"{type(self).__name__}: module must be a Module, a function of the numbers of features and "
+                    f"outputs that returns one, or None, got {written(given)}"
                 )
             made = given(features, outputs)
             if not isinstance(made, modules.Module):
@@ -152,12 +151,12 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
             precision=self.precision,
         )
 
-    def _predict(self, X: Any) -> Any:  # noqa: N803
-        """Outputs of the module for the rows of ``X``, on its engine."""
+    def _predict(self, x: Any) -> Any:
+        """Outputs of the module for the rows of ``x``, on its engine."""
         check_is_fitted(self, "module_")
-        X = validate_data(self, X, dtype="float32", reset=False)
+        x = validate_data(self, x, dtype="float32", reset=False)
         with activate(load_backend(self.module_.backend)):
-            return self._trainer().predict(X, self.batch_size)
+            return self._trainer().predict(x, self.batch_size)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "module_")
@@ -215,7 +214,7 @@ class NeuralClassifier(ClassifierMixin, _Neural):  # type: ignore[misc]
     _loss = partial(ops.sparse_categorical_crossentropy, from_logits=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
-        """Train for one epoch, with the module and the state of the optimizer of earlier calls; return the estimator.
+        """Train for one epoch, with the module and the optimizer of earlier calls, and return the estimator.
 
         Args:
             classes: all labels; required in the first call.
@@ -223,8 +222,7 @@ class NeuralClassifier(ClassifierMixin, _Neural):  # type: ignore[misc]
         is_first = not self.__sklearn_is_fitted__()
         if is_first and classes is None:
             raise ValueError(f"{type(self).__name__}: classes must be given in the first call of partial_fit, got None")
-        X, y = self._check(X, y, is_first, classes)
-        return self._train(X, y, sample_weight, 1, is_first)
+        return self._train(*self._check(X, y, is_first, classes), sample_weight, 1, is_first)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Most probable label of each row."""
@@ -235,8 +233,8 @@ class NeuralClassifier(ClassifierMixin, _Neural):  # type: ignore[misc]
         """Probability of each label, for each row."""
         return ops.to_numpy(ops.softmax(self._predict(X), axis=-1))
 
-    def _check(self, X: Any, y: Any, is_first: bool, classes: Any = None) -> tuple[Any, Any]:  # noqa: N803
-        X, y = validate_data(self, X, y, dtype="float32", reset=is_first)
+    def _check(self, x: Any, y: Any, is_first: bool, classes: Any = None) -> tuple[Any, Any]:
+        x, y = validate_data(self, x, y, dtype="float32", reset=is_first)
         check_classification_targets(y)
         if is_first:
             self.classes_ = LabelEncoder().fit(y if classes is None else classes).classes_
@@ -246,7 +244,7 @@ class NeuralClassifier(ClassifierMixin, _Neural):  # type: ignore[misc]
             )
         encoder = LabelEncoder()
         encoder.classes_ = self.classes_
-        return X, encoder.transform(y)
+        return x, encoder.transform(y)
 
     def _outputs(self) -> int:
         return len(self.classes_)
@@ -266,25 +264,24 @@ class NeuralRegressor(RegressorMixin, _Neural):  # type: ignore[misc]
     _loss = ops.mean_squared_error
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
-        """Train for one epoch, with the module and the state of the optimizer of earlier calls; return the estimator."""
+        """Train for one epoch, with the module and the optimizer of earlier calls, and return the estimator."""
         is_first = not self.__sklearn_is_fitted__()
-        X, y = self._check(X, y, is_first)
-        return self._train(X, y, sample_weight, 1, is_first)
+        return self._train(*self._check(X, y, is_first), sample_weight, 1, is_first)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Predicted target, or targets, of each row."""
         found = ops.to_numpy(self._predict(X)).astype("float64")
         return found[:, 0] if self._is_single else found
 
-    def _check(self, X: Any, y: Any, is_first: bool) -> tuple[Any, Any]:  # noqa: N803
-        X, y = validate_data(self, X, y, dtype="float32", multi_output=True, y_numeric=True, reset=is_first)
+    def _check(self, x: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
+        x, y = validate_data(self, x, y, dtype="float32", multi_output=True, y_numeric=True, reset=is_first)
         y = y.astype("float32")
         if is_first:
             self._is_single, self._count = y.ndim == 1, 1 if y.ndim == 1 else y.shape[1]
         rows = y[:, None] if y.ndim == 1 else y
         if rows.shape[1] != self._count or (y.ndim == 1) != self._is_single:
             raise ValueError(f"{type(self).__name__}: y must have {self._count} targets, got {rows.shape[1]}")
-        return X, rows
+        return x, rows
 
     def _outputs(self) -> int:
         return int(self._count)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +78,7 @@ def onnx(
     if outputs is None:
         with torch.no_grad():
             outputs = ["y"] if isinstance(adapter(*args), torch.Tensor) else None
-    with warnings.catch_warnings(), torch.no_grad():
+    with warnings.catch_warnings(), _quiet(), torch.no_grad():
         # The exporter warns of its own internals, such as deprecated functions that it calls.
         warnings.simplefilter("ignore")
         program = torch.onnx.export(
@@ -98,3 +100,15 @@ def onnx(
     else:
         atomic.write(target, program.model_proto.SerializeToString(), parents=True)
     return target
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Context manager in which torch's exporter does not log which optional libraries it found none of."""
+    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

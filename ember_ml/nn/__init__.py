@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from ember_ml.nn.torch_modules import to_torch as to_torch
 
 # Names of other modules of this package, each with its module.
-_NAMES = {"LossScale": "precision", "Precision": "precision", "from_torch": "torch_modules", "to_torch": "torch_modules"}
+_NAMES = {
+    "LossScale": "precision",
+    "Precision": "precision",
+    "from_torch": "torch_modules",
+    "to_torch": "torch_modules",
+}
 _PARTS = ("features", "initializers", "modules", "tensor", "wirings")
 
 

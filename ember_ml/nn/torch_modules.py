@@ -20,8 +20,8 @@ def to_torch(model: Module) -> Any:
     """A ``torch.nn.Module`` with a copy of the parameters and buffers of ``model``, under the same paths.
 
     It trains with the optimizers of torch, Lightning and ``DistributedDataParallel``, and ``torch.export`` and
-    ``torch.compile`` trace it. Frozen parameters have ``requires_grad=False``, tied ones stay one parameter, buffers are
-    updated in training, and ``train()`` and ``eval()`` apply to the layers. ``model`` itself does not change;
+    ``torch.compile`` trace it. Frozen parameters have ``requires_grad=False``, tied ones stay one parameter, buffers
+    are updated in training, and ``train()`` and ``eval()`` apply to the layers. ``model`` itself does not change;
     ``from_torch`` returns a model with the trained values.
 
     Args:
@@ -56,8 +56,8 @@ def from_torch(module: Any) -> Module:
     """A model of this library, on the active engine, that computes what a module of torch does, with its weights.
 
     The module is the result of ``to_torch``, or made of layers that this library has too: ``Linear``, convolutions,
-    normalizations, ``Embedding``, activations, ``Dropout``, pools, ``Flatten``, recurrent layers, ``MultiheadAttention``
-    and transformer layers, in ``Sequential``, ``ModuleList`` and ``ModuleDict``. Images keep their channels after the
+    normalizations, ``Embedding``, activations, ``Dropout``, pools, ``Flatten``, recurrent layers,
+    ``MultiheadAttention`` and transformer layers, in ``Sequential``, ``ModuleList`` and ``ModuleDict``. Images keep their channels after the
     batch. Attention returns its output alone, without weights, and takes masks that are true where a query may see a
     key. Tied parameters stay tied, parameters without ``requires_grad`` are frozen, and each layer keeps its mode. The
     weights are copies.
@@ -166,7 +166,9 @@ def _tie(module: Any, model: Module) -> list[str]:
             continue
         here, there = (targets(own, one, {}) for one in (path, held))
         if [one.convert for one in here] != [one.convert for one in there] or len(here) != 1:
-            problems.append(f"  {held} and {path}: one parameter of layers whose weights have other axes in ember_ml.nn")
+            problems.append(
+                f"  {held} and {path}: one parameter of layers whose weights have other axes in ember_ml.nn"
+            )
             continue
         (prefix, _, name), (other, _, source) = (one[0].path.rpartition(".") for one in (here, there))
         setattr(own[prefix], name, Tied(own[other], source))

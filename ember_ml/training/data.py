@@ -332,7 +332,9 @@ def _split_frame(frame: Any, target: str) -> tuple[Any, Any]:
     """The columns of a data frame without the target, and the target."""
     names = list(frame.columns)
     if target not in names:
-        raise ValueError(f"Trainer: y must be the name of a column, one of {', '.join(map(str, names))}, got {target!r}")
+        raise ValueError(
+            f"Trainer: y must be the name of a column, one of {', '.join(map(str, names))}, got {target!r}"
+        )
     return frame[[name for name in names if name != target]], frame[target]
 
 

@@ -104,8 +104,12 @@ def _has_nulls(data: Any, kind: tuple[str, str]) -> bool:
     """Whether a frame of one dtype has values that are missing, or may have: NaN of NumPy's floats is not missing."""
     if kind[0] == "polars":
         return any(data.null_count().row(0))
-    # The dtypes of pandas that hold missing values begin with a capital letter, NumPy's do not.
-    return any(str(dtype)[:1].isupper() for dtype in data.dtypes)
+    return any(_is_nullable(str(dtype)) for dtype in data.dtypes)
+
+
+def _is_nullable(dtype: str) -> bool:
+    """Whether a dtype of pandas holds missing values: its own do, such as Int64, and those of NumPy do not."""
+    return dtype[:1].isupper() or dtype == "boolean"
 
 
 def _column(column: Any, name: str, label: str) -> Any:
@@ -117,7 +121,7 @@ def _column(column: Any, name: str, label: str) -> Any:
             "a date"
         )
     is_polars = _kind(column)[0] == "polars"
-    has_nulls = bool(column.null_count()) if is_polars else dtype[:1].isupper() and bool(column.isna().any())
+    has_nulls = bool(column.null_count()) if is_polars else _is_nullable(dtype) and bool(column.isna().any())
     if not has_nulls:
         return column.to_numpy() if is_polars else column.to_numpy(dtype=dtype.lower().replace("boolean", "bool"))
     if is_polars:

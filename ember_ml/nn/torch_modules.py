@@ -57,10 +57,10 @@ def from_torch(module: Any) -> Module:
 
     The module is the result of ``to_torch``, or made of layers that this library has too: ``Linear``, convolutions,
     normalizations, ``Embedding``, activations, ``Dropout``, pools, ``Flatten``, recurrent layers,
-    ``MultiheadAttention`` and transformer layers, in ``Sequential``, ``ModuleList`` and ``ModuleDict``. Images keep their channels after the
-    batch. Attention returns its output alone, without weights, and takes masks that are true where a query may see a
-    key. Tied parameters stay tied, parameters without ``requires_grad`` are frozen, and each layer keeps its mode. The
-    weights are copies.
+    ``MultiheadAttention`` and transformer layers, in ``Sequential``, ``ModuleList`` and ``ModuleDict``. Images keep
+    their channels after the batch. Attention returns its output alone, without weights, and takes masks that are true
+    where a query may see a key. Tied parameters stay tied, parameters without ``requires_grad`` are frozen, and each
+    layer keeps its mode. The weights are copies.
 
     Args:
         module: a ``torch.nn.Module``. If a layer, or an option of one, has no counterpart, ``UnsupportedError`` lists
@@ -115,8 +115,8 @@ def _convert(module: Any, path: str, problems: list[str], made: dict[int, Module
     name = _class_name(module)
     children = {
         key: _convert(child, f"{path}.{key}" if path else key, problems, made)
-        for key, child in module.named_children()
-        if name not in _LAYERS
+        for key, child in module._modules.items()  # named_children has each module once
+        if name not in _LAYERS and child is not None
     }
     reasons = [] if name else [_OWN_FORWARD if children else "no such layer"]
     if name and any(len(getattr(module, hooks)) for hooks in ("_forward_hooks", "_forward_pre_hooks")):

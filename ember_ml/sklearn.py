@@ -87,7 +87,9 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, x, dtype="float32", ensure_non_negative=True)
-        with self._on_engine(), _seeded(check_random_state(self.random_state).randint(2**31 - 1)):
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        # A block is for this thread alone: searches may train in several.
+        with self._on_engine(), ops.random.stream(seed):
             if is_new:
                 self.module_ = self._new_module(x.shape[1], self._outputs())
                 self.optimizer_ = self._new_optimizer()
@@ -270,7 +272,8 @@ class NeuralRegressor(RegressorMixin, _Neural):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Predicted target, or targets, of each row."""
-        found = ops.to_numpy(self._predict(X)).astype("float64")
+        # As regressors of scikit-learn return it.
+        found = ops.to_numpy(self._predict(X)).astype("float64")  # emberlint: ignore[EMB313, EMB315] a NumPy array
         return found[:, 0] if self._is_single else found
 
     def _check(self, x: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
@@ -291,14 +294,3 @@ class NeuralRegressor(RegressorMixin, _Neural):  # type: ignore[misc]
         tags.target_tags.single_output = True
         tags.target_tags.multi_output = True
         return tags
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Context manager with a random stream of its own; the stream of the caller goes on afterwards."""
-    stream = ops.random.get_state()
-    ops.random.set_seed(int(seed))
-    try:
-        yield
-    finally:
-        ops.random.set_state(stream)

@@ -72,21 +72,15 @@ def wandb(monkeypatch: pytest.MonkeyPatch) -> Any:
             assert Path(path).is_file()
             self.files.append(Path(path).name)
 
-        def wait(self) -> None:
-            module.calls.append(("wait", (), {}))
-
     class Run:
-        offline = disabled = False
-
         def __init__(self, id: str) -> None:
             self.id = id
 
         def log(self, *args: Any, **options: Any) -> None:
             module.calls.append(("log", args, options))
 
-        def log_artifact(self, artifact: Any) -> Any:
+        def log_artifact(self, artifact: Any) -> None:
             module.calls.append(("log_artifact", (artifact.name, artifact.type, artifact.files), {}))
-            return artifact
 
         def finish(self, exit_code: int | None = None) -> None:
             module.calls.append(("finish", (), {"exit_code": exit_code}))
@@ -195,7 +189,6 @@ def test_wandb_logs_a_run(wandb: Any) -> None:
     ((figures,), at) = wandb.calls.named("log")[0]
     assert (figures["epoch"], at) == (1, {"step": 2})
     assert wandb.calls.named("log_artifact") == [(("checkpoint-new", "model", ["epoch-1.safetensors"]), {})]
-    assert len(wandb.calls.named("wait")) == 1
     assert wandb.calls.named("finish") == [((), {"exit_code": 0})]
 
 

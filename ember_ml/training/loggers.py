@@ -214,12 +214,9 @@ class WandB(Tracker):
 
     def store(self, file: Path) -> None:
         artifact = self._client.Artifact(f"checkpoint-{self.run_id}", type="model")
+        # This copies the file, which is removed before an upload in the background ends.
         artifact.add_file(str(file))
-        # Uploads run in the background, and the file is removed now.
-        self._run.log_artifact(artifact).wait() if self._is_online() else self._run.log_artifact(artifact)
-
-    def _is_online(self) -> bool:
-        return not getattr(self._run, "offline", False) and not getattr(self._run, "disabled", False)
+        self._run.log_artifact(artifact)
 
     def finish(self, status: str) -> None:
         self._run.finish(exit_code=0 if status == "finished" else 1)

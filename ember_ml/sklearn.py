@@ -31,6 +31,10 @@ __all__ = ["NeuralClassifier", "NeuralRegressor"]
 class _Neural(BaseEstimator):  # type: ignore[misc]
     """What both estimators have: the parameters, the module and its training."""
 
+    module_: modules.Module
+    optimizer_: Any
+    history_: Any
+    n_iter_: int
     # Loss by default.
     _loss: Callable[..., Any]
 

@@ -59,7 +59,7 @@ def onnx(
     if len(names) != len(given):
         raise ValueError(f"onnx: input_names must have {len(given)} names, as many as example, got {len(names)}")
     with activate(backend):
-        args = tuple(ops.asarray(unwrap(x), device="cpu") for x in given)
+        args: tuple[Any, ...] = tuple(ops.asarray(unwrap(x), device="cpu") for x in given)
     shapes = None
     if dynamic_batch:
         if any(not x.ndim for x in args) or len({x.shape[0] for x in args}) != 1:

@@ -144,8 +144,8 @@ _OWN_FORWARD = (
 
 def _class_name(module: Any) -> str | None:
     """Name of the class of torch that a module is an instance of; ``None`` if its ``forward`` is not that of torch."""
-    kind = type(module)
-    base = next((base for base in kind.__mro__ if base.__module__.startswith("torch.nn.modules.")), None)
+    kind: Any = type(module)
+    base: Any = next((base for base in kind.__mro__ if base.__module__.startswith("torch.nn.modules.")), None)
     if base is None or base.__name__ not in (*_LAYERS, *_CONTAINERS):
         return None
     # A subclass of a container that only fills it computes what the container does.
@@ -156,7 +156,8 @@ def _class_name(module: Any) -> str | None:
 def _tie(module: Any, model: Module) -> list[str]:
     """Tie what is one parameter in ``module``, and return the pairs for which that is not possible."""
     problems = []
-    own, first = dict(model.named_modules()), {}
+    own = dict(model.named_modules())
+    first: dict[int, str] = {}
     paths = dict(module.named_modules())
     for path, parameter in module.named_parameters(remove_duplicate=False):
         if path.rpartition(".")[0] not in paths:

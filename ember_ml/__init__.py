@@ -48,15 +48,17 @@ from ember_ml.transform import vmap as vmap
 if TYPE_CHECKING:
     from ember_ml import datasets as datasets
     from ember_ml import distributed as distributed
+    from ember_ml import export as export
     from ember_ml import nn as nn
     from ember_ml import optim as optim
+    from ember_ml import sklearn as sklearn
     from ember_ml import training as training
 
 __version__ = "0.1.0"
 
 _older_names.install("ember_ml.ops", "ember_ml.ops.linearalg")
 
-_PARTS = ("datasets", "distributed", "nn", "optim", "training")
+_PARTS = ("datasets", "distributed", "export", "nn", "optim", "sklearn", "training")
 
 
 def __getattr__(name: str) -> object:

@@ -10,16 +10,24 @@ if TYPE_CHECKING:
     from ember_ml.nn.modules import *
     from ember_ml.nn.precision import LossScale as LossScale
     from ember_ml.nn.precision import Precision as Precision
+    from ember_ml.nn.torch_modules import from_torch as from_torch
+    from ember_ml.nn.torch_modules import to_torch as to_torch
 
-_PRECISION = ("LossScale", "Precision")
+# Names of other modules of this package, each with its module.
+_NAMES = {
+    "LossScale": "precision",
+    "Precision": "precision",
+    "from_torch": "torch_modules",
+    "to_torch": "torch_modules",
+}
 _PARTS = ("features", "initializers", "modules", "tensor", "wirings")
 
 
 def __getattr__(name: str) -> Any:
     if name in _PARTS:
         return _import_module(f"{__name__}.{name}")
-    if name in _PRECISION:
-        return getattr(_import_module(f"{__name__}.precision"), name)
+    if name in _NAMES:
+        return getattr(_import_module(f"{__name__}.{_NAMES[name]}"), name)
     if not name.startswith("_"):
         modules = _import_module(f"{__name__}.modules")
         if name in modules.__all__:
@@ -30,4 +38,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_PARTS, *_PRECISION, *_import_module(f"{__name__}.modules").__all__])
+    return sorted([*_PARTS, *_NAMES, *_import_module(f"{__name__}.modules").__all__])

@@ -14,6 +14,8 @@ from ember_ml.training.callbacks import ModelAverage as ModelAverage
 from ember_ml.training.callbacks import ReduceLROnPlateau as ReduceLROnPlateau
 from ember_ml.training.callbacks import TensorBoard as TensorBoard
 from ember_ml.training.history import History as History
+from ember_ml.training.loggers import MLflow as MLflow
+from ember_ml.training.loggers import WandB as WandB
 from ember_ml.training.metrics import AUC as AUC
 from ember_ml.training.metrics import F1 as F1
 from ember_ml.training.metrics import R2 as R2
@@ -44,6 +46,7 @@ __all__ = [
     "History",
     "LambdaCallback",
     "LearningRateScheduler",
+    "MLflow",
     "MeanAbsoluteError",
     "MeanSquaredError",
     "Metric",
@@ -55,6 +58,7 @@ __all__ = [
     "TensorBoard",
     "TopKAccuracy",
     "Trainer",
+    "WandB",
 ]
 
 accept_in(vars(), __name__)

@@ -47,6 +47,9 @@ class Callback:
     def on_settled(self, trainer: Trainer) -> None:
         """Called when ``on_step_end`` or ``on_epoch_end`` of all callbacks has run; the time to save their state."""
 
+    def on_exception(self, trainer: Trainer, error: BaseException) -> None:
+        """Called when training ends with an error or an interrupt, before ``on_fit_end``."""
+
     def on_fit_end(self, trainer: Trainer) -> None:
         """Called after the last epoch, and when training ends with an error."""
 
@@ -281,6 +284,7 @@ class LambdaCallback(Callback):
         on_step_end: Callable[[Trainer, Any], Any] | None = None,
         on_epoch_end: Callable[[Trainer, dict[str, float]], Any] | None = None,
         on_settled: Callable[[Trainer], Any] | None = None,
+        on_exception: Callable[[Trainer, BaseException], Any] | None = None,
         on_fit_end: Callable[[Trainer], Any] | None = None,
     ) -> None:
         given = {
@@ -289,6 +293,7 @@ class LambdaCallback(Callback):
             "on_step_end": on_step_end,
             "on_epoch_end": on_epoch_end,
             "on_settled": on_settled,
+            "on_exception": on_exception,
             "on_fit_end": on_fit_end,
         }
         self._functions = {name: function for name, function in given.items() if function is not None}

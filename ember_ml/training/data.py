@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from contextvars import copy_context
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ember_ml import ops, tree
 from ember_ml.dtypes import written
 from ember_ml.extend import unchecked, unwrap
+from ember_ml.frames import as_array, is_frame
 from ember_ml.training.ranks import check_batch
 
 # Examples, targets and, optionally, weights.
@@ -152,7 +153,7 @@ class Arrays(Data):
                 f"{fraction} of {self.count} examples"
             )
         head, tail = (
-            [None if data is None else tree.map(lambda x, part=part: x[part], data) for data in self.parts]
+            [None if data is None else tree.map(lambda x, part=part: _sliced(x, part), data) for data in self.parts]
             for part in (slice(None, first), slice(first, None))
         )
         return Arrays(head[0], head[1], self.batch_size, self.device, *head[2:]), tuple(tail)
@@ -163,11 +164,15 @@ class Batches(Data):
 
     Training for more than one epoch requires an iterable that can be iterated more than once. On several ranks, it must
     yield the same batches on each, which takes its slice of them.
+
+    Args:
+        target: key of the targets, if the batches are dictionaries.
     """
 
-    def __init__(self, batches: Iterable[Any], device: str | None = None) -> None:
+    def __init__(self, batches: Iterable[Any], device: str | None = None, target: str | None = None) -> None:
         self.source = batches
         self.device = device
+        self.target = target
 
     def __len__(self) -> int:
         """Number of batches; 0 if unknown."""
@@ -184,6 +189,8 @@ class Batches(Data):
         for batch in source:
             is_empty = False
             parts = batch if type(batch) in (tuple, list) and len(batch) in (1, 2, 3) else (batch,)
+            if self.target is not None:
+                parts = _split_columns(batch, self.target)
             given = (*parts, None) if len(parts) == 1 else parts
             tensors = tuple(None if part is None else _as_tensors(part, self.device) for part in given)
             targets = tree.leaves(tensors[1])
@@ -222,7 +229,26 @@ def weight_of(count: int, weights: Any = None) -> Any:
 
 def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> Arrays | Batches:
     """Data on a device: ``x``, ``y`` and weights split into batches, or ``x`` alone as an iterable of batches."""
-    if y is None and not ops.is_tensor(x) and not hasattr(x, "__array__") and not isinstance(x, (dict, tuple)):
+    if isinstance(y, str):
+        if is_frame(x):
+            x, y = _split_frame(x, y)
+        elif is_table(x):
+            x, y = _split_columns({name: Column(x, name) for name in x.column_names}, y)
+        elif weights is None and isinstance(x, Iterable) and not _is_array(x):
+            return Batches(batches_of(x, batch_size), device, y)
+        else:
+            raise TypeError(
+                "Trainer: y must be the name of a column for a data frame, a dataset or batches that are dictionaries "
+                f"alone, got {y!r} for {written(x)}"
+            )
+    elif is_table(x):
+        if y is None:
+            raise ValueError(
+                f"Trainer: y must be the name of the column of targets, one of {', '.join(x.column_names)}, for a "
+                "dataset, got None"
+            )
+        x = columns_of(x)
+    if y is None and not _is_array(x):
         if not isinstance(x, Iterable):
             raise TypeError(f"Trainer: x must be arrays or an iterable of batches, got {written(x)}")
         if weights is not None:
@@ -230,8 +256,86 @@ def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights:
                 "Trainer: sample_weight must be None for an iterable of batches, which hold their weights: (x, y, "
                 "weights)"
             )
-        return Batches(x, device)
+        return Batches(batches_of(x, batch_size), device)
     return Arrays(x, y, batch_size, device, weights)
+
+
+def _is_array(x: Any) -> bool:
+    return ops.is_tensor(x) or hasattr(x, "__array__") or isinstance(x, (dict, tuple))
+
+
+class Column:
+    """Column of a dataset of Hugging Face, which is read by rows when they are needed."""
+
+    ndim = 1
+
+    def __init__(self, table: Any, name: str) -> None:
+        is_formatted = getattr(table, "format", {}).get("type") is not None
+        # Without a format, rows are lists of Python numbers; arrays refer to the memory of the file.
+        self.table = (table if is_formatted else table.with_format("numpy")).select_columns([name])
+        self.name = name
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self.table),)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.table[rows][self.name]
+
+    def part(self, rows: slice) -> Column:
+        """The column of a range of rows."""
+        return Column(self.table.select(range(len(self.table))[rows]), self.name)
+
+
+def is_table(x: Any) -> bool:
+    """Whether ``x`` is a dataset of Hugging Face that is read by rows, or has the same protocol."""
+    return all(hasattr(x, name) for name in ("column_names", "select_columns", "with_format", "__getitem__", "__len__"))
+
+
+def columns_of(table: Any) -> Any:
+    """The columns of a dataset by name, or its only column."""
+    columns = {name: Column(table, name) for name in table.column_names}
+    return next(iter(columns.values())) if len(columns) == 1 else columns
+
+
+def batches_of(x: Any, batch_size: int) -> Any:
+    """An iterable of batches: ``x`` itself, or the batches of a dataset of Hugging Face that is streamed."""
+    return _Streamed(x, batch_size) if hasattr(x, "iter") and hasattr(x, "with_format") else x
+
+
+class _Streamed:
+    """Batches of a streamed dataset, which can be iterated more than once."""
+
+    def __init__(self, dataset: Any, batch_size: int) -> None:
+        self.dataset, self.batch_size = dataset, check_integer("batch_size", batch_size, 1)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.dataset.iter(batch_size=self.batch_size))
+
+
+def _split_columns(columns: Any, target: str) -> tuple[Any, Any]:
+    """The columns without the target, or the only one left, and the target."""
+    if not isinstance(columns, Mapping):
+        raise TypeError(
+            f"Trainer: batches must be dictionaries for y={target!r}, the name of the targets, got {written(columns)}"
+        )
+    if target not in columns or len(columns) < 2:
+        raise ValueError(
+            f"Trainer: y must be the name of one of several columns, which are {', '.join(map(str, columns))}, got "
+            f"{target!r}"
+        )
+    rest = {name: column for name, column in columns.items() if name != target}
+    return next(iter(rest.values())) if len(rest) == 1 else rest, columns[target]
+
+
+def _split_frame(frame: Any, target: str) -> tuple[Any, Any]:
+    """The columns of a data frame without the target, and the target."""
+    names = list(frame.columns)
+    if target not in names:
+        raise ValueError(
+            f"Trainer: y must be the name of a column, one of {', '.join(map(str, names))}, got {target!r}"
+        )
+    return frame[[name for name in names if name != target]], frame[target]
 
 
 # Number of batches that are read ahead.
@@ -295,12 +399,20 @@ def _as_tensors(data: Any, device: str | None, keeps_files: bool = False) -> Any
         return {key: _as_tensors(value, device, keeps_files) for key, value in data.items()}
     if isinstance(data, tuple):
         return tuple(_as_tensors(value, device, keeps_files) for value in data)
-    return data if keeps_files and _is_file(data) else ops.asarray(unwrap(data), device=device)
+    if isinstance(data, Mapping):  # such as the batches of a tokenizer
+        return _as_tensors(dict(data), device, keeps_files)
+    if keeps_files and _is_file(data):
+        return data
+    return ops.asarray(unwrap(as_array(data, "Trainer: the data")), device=device)
 
 
 def _is_file(data: Any) -> bool:
-    """Whether an array is a memory-mapped file, a ``numpy.memmap``."""
-    return hasattr(data, "__array__") and getattr(data, "filename", None) is not None
+    """Whether an array is a memory-mapped file, a ``numpy.memmap``, or the column of a dataset, which reads one."""
+    return isinstance(data, Column) or (hasattr(data, "__array__") and getattr(data, "filename", None) is not None)
+
+
+def _sliced(data: Any, part: slice) -> Any:
+    return data.part(part) if isinstance(data, Column) else data[part]
 
 
 def _count_examples(*parts: Any) -> int:

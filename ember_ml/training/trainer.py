@@ -25,7 +25,20 @@ from ember_ml.optim import get_optimizer
 from ember_ml.optim.optimizer import RATE, STEP
 from ember_ml.spellings import value_hint, value_named
 from ember_ml.training.callbacks import Callback, checkpoint_file
-from ember_ml.training.data import Arrays, Batch, Batches, Share, as_data, check_integer, converted_like, weight_of
+from ember_ml.training.data import (
+    Arrays,
+    Batch,
+    Batches,
+    Column,
+    Share,
+    as_data,
+    batches_of,
+    check_integer,
+    columns_of,
+    converted_like,
+    is_table,
+    weight_of,
+)
 from ember_ml.training.history import History
 from ember_ml.training.metrics import Metric, get_metric, spread_weights
 from ember_ml.training.probabilities import expected_by
@@ -201,9 +214,11 @@ class Trainer:
         """Train the model and return the history.
 
         Args:
-            x: examples along the first axis: an array, a tensor, a list, or a dictionary or tuple of these. Without
-                ``y``, an iterable of batches ``(x, y)`` or ``(x, y, weights)``.
-            y: targets, in the same forms as ``x``.
+            x: examples along the first axis: an array, a tensor, a list, a data frame, a dataset of Hugging Face, or
+                a dictionary or tuple of these. Without ``y``, an iterable of batches ``(x, y)`` or ``(x, y, weights)``,
+                such as a ``torch.utils.data.DataLoader``.
+            y: targets, in the same forms as ``x``; or the name of the column of targets in a data frame, a dataset, or
+                each of the batches of an iterable, if these are dictionaries. What is left is the input of the model.
             epochs: number of passes over the data; by default 1, or with ``max_steps`` as many as that takes. With
                 ``resume``, the total number including earlier runs.
             batch_size: number of examples per step. An iterable of batches determines its own.
@@ -264,8 +279,8 @@ class Trainer:
             self.optimizer.init(self.model)
             if self.loss_scale is not None:
                 self.loss_scale.init(next(iter(self.model.parameters().values())))
-            self._call("on_fit_begin")
             try:
+                self._call("on_fit_begin")
                 if self._pending:
                     self._notify_pending()
                 # Closed at the end, since a thread may be reading ahead.
@@ -273,11 +288,12 @@ class Trainer:
                     while self._has_epochs(run):
                         self._fit_epoch(run, batches)
                 self._sharding.join_model()
-            except BaseException:
+            except BaseException as error:
                 self._roll_back()
+                self._call_all("on_exception", error)
                 raise
             finally:
-                self._call("on_fit_end")
+                self._call_all("on_fit_end")
         return self.history
 
     def evaluate(self, x: Any, y: Any = None, batch_size: int = 32, sample_weight: Any = None) -> dict[str, float]:
@@ -319,7 +335,12 @@ class Trainer:
         """
         predictions = []
         with self._on_model_backend(), self._in_mode(training=False), self._sharding.whole_model():
-            data = Batches(x, self._device) if _is_batches(x) else Arrays(x, None, batch_size, self._device)
+            x = columns_of(x) if is_table(x) else x
+            data: Arrays | Batches = (
+                Batches(batches_of(x, batch_size), self._device)
+                if _is_batches(x)
+                else Arrays(x, None, batch_size, self._device)
+            )
             for batch, *_ in data.batches(shuffle=False):
                 predictions.append(self._predict(self.model, batch))
                 self._eval_step(predictions[-1], ())
@@ -884,6 +905,17 @@ class Trainer:
         for callback in self.callbacks:
             getattr(callback, name)(self, *args)
 
+    def _call_all(self, name: str, *args: Any) -> None:
+        """Call a method of every callback, whatever the others raise; then raise the first error."""
+        errors: list[Exception] = []
+        for callback in self.callbacks:
+            try:
+                getattr(callback, name)(self, *args)
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
     @contextmanager
     def _on_model_backend(self) -> Iterator[None]:
         """Activate the engine of the model, and note its properties and the device of the model."""
@@ -1046,7 +1078,7 @@ def _is_batches(x: Any) -> bool:
     """Whether the input of ``predict`` is an iterable of batches: an iterator, a loader, or a list of tuples."""
     if isinstance(x, list):
         return bool(x) and isinstance(x[0], tuple)
-    return not ops.is_tensor(x) and not hasattr(x, "__array__") and not isinstance(x, (dict, tuple))
+    return not ops.is_tensor(x) and not hasattr(x, "__array__") and not isinstance(x, (dict, tuple, Column))
 
 
 def _check_instance(value: Any, method: str, what: str) -> Any:

@@ -13,6 +13,7 @@ from ember_ml.backend import use_backend
 from ember_ml.dtypes import written
 from ember_ml.errors import EmberError, UnsupportedError
 from ember_ml.extend import activate, backend_of, backend_of_wrapped, current_backend, holds_wrapped, unwrap, wrap
+from ember_ml.frames import as_array, column_names
 from ember_ml.types import DeviceLike, Tensor, TensorLike
 
 
@@ -25,11 +26,11 @@ def _on_own_engine(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def called(self: Transformer, x: Any, *args: Any, **options: Any) -> Any:
-        names = None if name == "inverse_transform" else _column_names(x)
+        names = None if name == "inverse_transform" else column_names(x)
         if names is not None and name in ("transform", "partial_fit"):
             self._check_names(names)
         try:
-            rows = ops.atleast_1d(x)
+            rows = ops.atleast_1d(as_array(x))
         except TypeError as error:
             error.add_note(
                 f"{type(self).__name__} takes numbers: write codes for what is text, and NaN for what is missing"
@@ -242,13 +243,6 @@ class Transformer:
                     f"got {rows.shape[1]}"
                 )
         return rows
-
-
-def _column_names(x: Any) -> list[str] | None:
-    """Column names of a data frame, if all of them are strings."""
-    columns = getattr(x, "columns", None)
-    names = None if columns is None or callable(columns) else list(columns)
-    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def load(path: object) -> Any:

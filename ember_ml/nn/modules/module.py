@@ -257,8 +257,9 @@ class Module(Node):
     ) -> Keys:
         """Load the state of a ``torch.nn`` model with the same structure, and return the paths as ``load_state_dict``.
 
-        The weights of ``Linear``, convolutions and recurrent layers are converted to the order of axes of this library,
-        and those of recurrent layers to its names. Other tensors must have the same paths and shapes.
+        The weights of ``Linear``, convolutions, recurrent layers and attention are converted to the order of axes of
+        this library, and those of recurrent, attention and transformer layers to its names. Other tensors must have the
+        same paths and shapes.
 
         Args:
             state: tensors by path, such as ``state_dict()`` of the torch model.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from ember_ml import ops
 from ember_ml.extend import activate, load_backend, unwrap
+from ember_ml.nn.modules.attention import MultiHeadAttention, TransformerLayer
 from ember_ml.nn.modules.convolution import Convolution
 from ember_ml.nn.modules.linear import Linear
 from ember_ml.nn.modules.module import Module
@@ -32,14 +34,71 @@ def convert_torch_state(module: Module, state: Mapping[str, Any], flattened: Map
     found: dict[str, Any] = {}
     with activate(load_backend(module.backend)):
         for path, value in state.items():
-            prefix, _, name = path.rpartition(".")
-            layer = layers.get(prefix)
-            if isinstance(layer, Recurrent):
-                path, convert = _recurrent(layer, prefix, name)
-            else:
-                convert = _conversion(layer, name, flattened.get(prefix, 1))
-            found[path] = convert(ops.asarray(unwrap(value)))
+            tensor = ops.asarray(unwrap(value))
+            for target in targets(layers, path, flattened):
+                found[target.path] = target.convert(tensor)
     return found
+
+
+class Target(NamedTuple):
+    """Path of a tensor, and the function that makes it from that of torch."""
+
+    path: str
+    convert: Callable[[Any], Any]
+
+
+def targets(layers: Mapping[str, Module], path: str, flattened: Mapping[str, int]) -> list[Target]:
+    """Tensors that the one at ``path`` of a ``torch.nn`` model becomes in the model with these modules.
+
+    >>> layers = dict(MultiHeadAttention(4, 2).named_modules())
+    >>> [target.path for target in targets(layers, "in_proj_bias", {})]
+    ['query.bias', 'key.bias', 'value.bias']
+    """
+    path = _renamed(layers, path)
+    prefix, dot, name = path.rpartition(".")
+    layer = layers.get(prefix)
+    if isinstance(layer, Recurrent):
+        return [_recurrent(layer, prefix, name)]
+    if isinstance(layer, MultiHeadAttention):
+        return [Target(f"{prefix}{dot}{own}", convert) for own, convert in _attention(name)]
+    return [Target(path, _conversion(layer, name, flattened.get(prefix, 1)))]
+
+
+# Names in torch's layers of what has another name in ours.
+_RENAMED: dict[type[Module], dict[str, str]] = {
+    MultiHeadAttention: {"out_proj": "out"},
+    TransformerLayer: {
+        "self_attn": "attention",
+        "multihead_attn": "cross_attention",
+        "linear1": "feed_forward.linear1",
+        "linear2": "feed_forward.linear2",
+    },
+}
+
+
+def _renamed(layers: Mapping[str, Module], path: str) -> str:
+    """Path with the names of torch's modules replaced by ours."""
+    own: list[str] = []
+    for name in path.split("."):
+        layer = layers.get(".".join(own))
+        tables = [table for kind, table in _RENAMED.items() if isinstance(layer, kind)]
+        own.append(tables[0].get(name, name) if tables else name)
+    return ".".join(own)
+
+
+def _attention(name: str) -> list[tuple[str, Callable[[Any], Any]]]:
+    """Names of the tensors of attention that torch's tensor ``name`` holds, and the functions that select them."""
+    parts = ("query", "key", "value")
+    if name == "in_proj_weight":
+        return [(f"{part}.weight", partial(_third, number=i, then=_transposed)) for i, part in enumerate(parts)]
+    if name == "in_proj_bias":
+        return [(f"{part}.bias", partial(_third, number=i, then=_same)) for i, part in enumerate(parts)]
+    found = [part for part in parts if name == f"{part[0]}_proj_weight"]
+    return [(f"{found[0]}.weight", _transposed)] if found else [(name, _same)]
+
+
+def _third(x: Any, number: int, then: Callable[[Any], Any]) -> Any:
+    return then(ops.split(x, 3)[number])
 
 
 def _conversion(layer: Module | None, name: str, channels: int) -> Callable[[Any], Any]:
@@ -51,15 +110,15 @@ def _conversion(layer: Module | None, name: str, channels: int) -> Callable[[Any
     return _outputs_last if isinstance(layer, Convolution) else _same
 
 
-def _recurrent(layer: Recurrent, prefix: str, name: str) -> tuple[str, Callable[[Any], Any]]:
-    """Path of torch's tensor ``name`` in a recurrent layer, and the function that converts it."""
+def _recurrent(layer: Recurrent, prefix: str, name: str) -> Target:
+    """Tensor that torch's tensor ``name`` is in a recurrent layer."""
+    dot = "." if prefix else ""
     found = re.fullmatch(r"((?:weight|bias)_[ih]h)_l(\d+)(_reverse)?", name)
     if found is None:
-        return f"{prefix}.{name}", _same
+        return Target(f"{prefix}{dot}{name}", _same)
     own, number, is_reverse = found.groups()
     cell = int(number) * (2 if layer.bidirectional else 1) + bool(is_reverse)
-    path = f"cells.{cell}.{own}"
-    return f"{prefix}.{path}" if prefix else path, _transposed if own.startswith("weight") else _same
+    return Target(f"{prefix}{dot}cells.{cell}.{own}", _transposed if own.startswith("weight") else _same)
 
 
 def _same(x: Any) -> Any:

@@ -1,0 +1,246 @@
+"""Callbacks that log to experiment trackers, whose client libraries are imported when training begins."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ember_ml import distributed
+from ember_ml.dtypes import written
+from ember_ml.training.callbacks import Callback
+
+if TYPE_CHECKING:
+    from ember_ml.training.trainer import Trainer
+
+
+class Tracker(Callback):
+    """Base class of callbacks that log parameters, figures and checkpoints of a run; rank 0 alone does.
+
+    Args:
+        every: number of steps between two logs of the loss of a step; ``None`` for none. Reading it waits for the step.
+        checkpoints: number of epochs between two checkpoints that are stored with the run; ``None`` for none.
+        params: further parameters of the run, by name.
+    """
+
+    # Name of the library, and of the extra that installs it.
+    library: str
+
+    def __init__(self, every: int | None, checkpoints: int | None, params: Mapping[str, Any] | None) -> None:
+        for name, value in (("every", every), ("checkpoints", checkpoints)):
+            if value is not None and value < 1:
+                raise ValueError(f"{type(self).__name__}: {name} must be None or >= 1, got {value}")
+        if params is not None and not isinstance(params, Mapping):
+            raise TypeError(f"{type(self).__name__}: params must be a dictionary, got {written(params)}")
+        self.every, self.checkpoints, self.params = every, checkpoints, dict(params or {})
+        # Identifier of the run, by which a resumed training continues it.
+        self.run_id: str | None = None
+        self._is_open = self._is_due = False
+        self._status = "finished"
+
+    def start(self, params: dict[str, Any]) -> None:
+        """Start a run, or continue ``run_id``, and set ``run_id``."""
+        raise NotImplementedError
+
+    def log(self, figures: dict[str, float], step: int) -> None:
+        """Log figures of a step."""
+        raise NotImplementedError
+
+    def store(self, file: Path) -> None:
+        """Store a file with the run."""
+        raise NotImplementedError
+
+    def finish(self, status: str) -> None:
+        """End the run: ``"finished"``, ``"failed"``, or ``"killed"`` by an interrupt."""
+        raise NotImplementedError
+
+    def on_fit_begin(self, trainer: Trainer) -> None:
+        self._status, self._is_due = "finished", False
+        if not trainer.step:
+            self.run_id = None
+        if distributed.rank() == 0:
+            self.start({**_parameters(trainer), **self.params})
+            self._is_open = True
+
+    def on_step_end(self, trainer: Trainer, loss: Any) -> None:
+        self._is_due = False
+        if self._is_open and self.every is not None and trainer.step % self.every == 0:
+            self.log({"step/loss": float(loss)}, trainer.step)
+
+    def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
+        if self._is_open:
+            self.log({"epoch": trainer.epoch, **{name: float(value) for name, value in record.items()}}, trainer.step)
+        self._is_due = self.checkpoints is not None and trainer.epoch % self.checkpoints == 0
+
+    def on_settled(self, trainer: Trainer) -> None:
+        # A checkpoint holds the state of all callbacks, and all ranks take part in writing it.
+        if self._is_due:
+            self._is_due = False
+            with tempfile.TemporaryDirectory() as folder:
+                path = trainer.save(Path(folder) / f"epoch-{trainer.epoch}.safetensors")
+                if self._is_open:
+                    self.store(path)
+
+    def on_exception(self, trainer: Trainer, error: BaseException) -> None:
+        self._status = "failed" if isinstance(error, Exception) else "killed"
+
+    def on_fit_end(self, trainer: Trainer) -> None:
+        if self._is_open:
+            self._is_open = False
+            self.finish(self._status)
+
+    def state(self) -> Any:
+        return self.run_id
+
+    def restore(self, state: Any) -> None:
+        self.run_id = state
+
+    def missing(self) -> str:
+        """Message for a library that is not installed."""
+        return f"{type(self).__name__} requires {self.library}: pip install 'ember-ml[{self.library}]'"
+
+
+class MLflow(Tracker):
+    """Log the parameters of a run, its figures and optionally checkpoints to MLflow.
+
+    If a run of ``mlflow.start_run`` is active, it is used and left open; else one is started, and ended with the status
+    of the training: ``FINISHED``, ``FAILED`` or ``KILLED``. A training that is resumed from a checkpoint continues its
+    run.
+
+    Args:
+        experiment: name of the experiment, created if missing; by default MLflow's own.
+        run_name: name of the run; by default one that MLflow draws.
+        tracking_uri: address of the server or folder of the store; by default MLflow's own.
+        every: number of steps between two logs of ``step/loss``; ``None`` for none.
+        checkpoints: number of epochs between two checkpoints that are stored as artifacts; ``None`` for none.
+        params: further parameters of the run, by name.
+    """
+
+    library = "mlflow"
+
+    def __init__(
+        self,
+        experiment: str | None = None,
+        run_name: str | None = None,
+        *,
+        tracking_uri: str | None = None,
+        every: int | None = 10,
+        checkpoints: int | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(every, checkpoints, params)
+        self.experiment, self.run_name, self.tracking_uri = experiment, run_name, tracking_uri
+        self._client: Any = None
+        self._is_own = False
+
+    def start(self, params: dict[str, Any]) -> None:
+        try:
+            import mlflow
+        except ImportError as error:
+            raise ImportError(self.missing()) from error
+        if self.tracking_uri is not None:
+            mlflow.set_tracking_uri(self.tracking_uri)
+        active = mlflow.active_run()
+        self._is_own = active is None
+        if active is None:
+            if self.experiment is not None:
+                mlflow.set_experiment(self.experiment)
+            active = mlflow.start_run(run_id=self.run_id, run_name=self.run_name)
+        # A continued run has its parameters, and MLflow refuses other values for them.
+        is_new = self.run_id != active.info.run_id
+        self._client, self.run_id = mlflow, active.info.run_id
+        if is_new:
+            mlflow.log_params(params)
+
+    def log(self, figures: dict[str, float], step: int) -> None:
+        self._client.log_metrics(figures, step=step)
+
+    def store(self, file: Path) -> None:
+        self._client.log_artifact(str(file), artifact_path="checkpoints")
+
+    def finish(self, status: str) -> None:
+        if self._is_own:
+            self._client.end_run(status=status.upper())
+
+
+class WandB(Tracker):
+    """Log the parameters of a run, its figures and optionally checkpoints to Weights & Biases.
+
+    A run is started, and finished with exit code 0, or 1 if training failed or was interrupted. A training that is
+    resumed from a checkpoint continues its run.
+
+    Args:
+        project: name of the project; by default that of the settings of ``wandb``.
+        name: name of the run; by default one that ``wandb`` draws.
+        every: number of steps between two logs of ``step/loss``; ``None`` for none.
+        checkpoints: number of epochs between two checkpoints that are stored as artifacts; ``None`` for none.
+        params: further parameters of the run, by name.
+        options: further arguments of ``wandb.init``, such as ``entity``, ``tags`` or ``mode="offline"``.
+    """
+
+    library = "wandb"
+
+    def __init__(
+        self,
+        project: str | None = None,
+        name: str | None = None,
+        *,
+        every: int | None = 10,
+        checkpoints: int | None = None,
+        params: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(every, checkpoints, params)
+        self.project, self.name, self.options = project, name, options
+        self._client: Any = None
+        self._run: Any = None
+
+    def start(self, params: dict[str, Any]) -> None:
+        try:
+            import wandb
+        except ImportError as error:
+            raise ImportError(self.missing()) from error
+        options = dict(self.options)
+        if self.run_id is not None:
+            options |= {"id": self.run_id, "resume": "allow"}
+        self._client = wandb
+        self._run = wandb.init(project=self.project, name=self.name, config=params, **options)
+        self.run_id = self._run.id
+
+    def log(self, figures: dict[str, float], step: int) -> None:
+        self._run.log(figures, step=step)
+
+    def store(self, file: Path) -> None:
+        artifact = self._client.Artifact(f"checkpoint-{self.run_id}", type="model")
+        # This copies the file, which is removed before an upload in the background ends.
+        artifact.add_file(str(file))
+        self._run.log_artifact(artifact)
+
+    def finish(self, status: str) -> None:
+        self._run.finish(exit_code=0 if status == "finished" else 1)
+
+
+def _parameters(trainer: Trainer) -> dict[str, Any]:
+    """Parameters of a run: the model, the loss, the optimizer with its options, and how it is trained."""
+    loss: Any = getattr(trainer.loss, "operation", trainer.loss)
+    loss = getattr(loss, "func", loss)
+    tensors = trainer.model.parameters()
+    found = {
+        "model": type(trainer.model).__name__,
+        "parameters": sum(math.prod(x.shape) for x in tensors.values()),
+        "backend": getattr(trainer.model, "backend", None),
+        "loss": getattr(loss, "__name__", type(loss).__name__),
+        "batch_size": trainer._batch_size,
+        "accumulate": trainer.accumulate,
+        "precision": None if trainer.precision is None else str(trainer.precision),
+        "optimizer": type(trainer.optimizer).__name__,
+        "learning_rate": trainer.optimizer.learning_rate,
+    }
+    options = {f"optimizer.{name}": value for name, value in vars(trainer.optimizer).items() if name[:1] != "_"}
+    return {
+        name: value
+        for name, value in {**found, **options}.items()
+        if value is not None and isinstance(value, (bool, int, float, str))
+    }

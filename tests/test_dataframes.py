@@ -1,0 +1,285 @@
+"""Data frames, arrays of xarray, loaders and datasets as input, on every engine."""
+
+from __future__ import annotations
+
+from collections import UserDict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ember_ml
+from ember_ml import frames, nn, ops, optim, training
+from ember_ml.backend import Backend
+from ember_ml.nn.tensor import EmberTensor
+from ember_ml.training.data import Batches, as_data
+
+pandas = pytest.importorskip("pandas", reason="its frames are the input")
+polars = pytest.importorskip("polars", reason="its frames are the input")
+xarray = pytest.importorskip("xarray", reason="its arrays are the input")
+
+COLUMNS: dict[str, Any] = {"a": [1.0, 2.0, 3.0], "b": [4, 5, 6], "c": [True, False, True]}
+ROWS = [[1.0, 4.0, 1.0], [2.0, 5.0, 0.0], [3.0, 6.0, 1.0]]
+LIBRARIES = pytest.mark.parametrize("library", [pandas, polars], ids=["pandas", "polars"])
+
+
+@LIBRARIES
+def test_columns_are_promoted(library: Any) -> None:
+    array = frames.as_array(library.DataFrame(COLUMNS))
+    assert (array.dtype, array.tolist()) == ("float64", ROWS)
+    assert frames.as_array(library.DataFrame({"b": [4, 5], "c": [True, False]})).dtype == "int64"
+    assert frames.as_array(library.DataFrame({"c": [True, False]})).dtype == "bool"
+    assert frames.as_array(library.Series("b", [1, 2]) if library is polars else library.Series([1, 2])).tolist() == [
+        1,
+        2,
+    ]
+    assert frames.as_array(library.DataFrame({})).shape == (0, 0)
+    assert frames.as_array(library.DataFrame({"a": np.zeros(0, np.float32), "b": np.zeros(0, np.int8)})).shape == (0, 2)
+    narrow = library.DataFrame({"a": np.ones(2, np.float32), "b": np.ones(2, np.int64)})
+    assert frames.as_array(narrow).dtype == "float32"
+
+
+def test_a_frame_of_one_dtype_is_not_copied() -> None:
+    array = np.ones((4, 3), np.float32)
+    assert np.shares_memory(frames.as_array(pandas.DataFrame(array, copy=False)), array)
+
+
+def test_missing_values_become_nan() -> None:
+    frame = pandas.DataFrame(
+        {
+            "i": pandas.array([1, None], "Int64"),
+            "f": pandas.array([None, 2.5], "Float32"),
+            "b": pandas.array([True, None], "boolean"),
+            "n": pandas.array([3, 4], "Int8"),
+        }
+    )
+    np.testing.assert_array_equal(frames.as_array(frame), [[1, np.nan, 1, 3], [np.nan, 2.5, np.nan, 4]])
+    assert frames.as_array(frame["n"]).dtype == "int8"
+    assert frames.as_array(frame["f"]).dtype == "float32"
+    assert frames.as_array(frame[["i"]]).dtype == "float64"
+    other = polars.DataFrame({"i": [1, None], "b": [True, None]})
+    np.testing.assert_array_equal(frames.as_array(other), [[1, 1], [np.nan, np.nan]])
+    np.testing.assert_array_equal(frames.as_array(polars.DataFrame({"i": [1, None]})), [[1], [np.nan]])
+
+
+@LIBRARIES
+def test_a_column_that_is_not_of_numbers_is_named(library: Any) -> None:
+    with pytest.raises(TypeError, match=r"x must have columns of numbers, got .* in column 'city'; write codes for"):
+        frames.as_array(library.DataFrame({"a": [1.0], "city": ["Rome"]}))
+    with pytest.raises(TypeError, match="in column 'city'"):
+        nn.features.StandardScaler().fit(library.DataFrame({"city": ["Rome"]}))
+    with pytest.raises(TypeError, match="uint64") as caught:
+        frames.as_array(library.DataFrame({"a": np.ones(1, np.int64), "b": np.ones(1, np.uint64)}))
+    assert "in column 'b' of x" in caught.value.__notes__
+
+
+def test_other_classes_are_refused_or_left() -> None:
+    with pytest.raises(TypeError, match="x must be a DataFrame, got a LazyFrame of polars"):
+        frames.as_array(polars.LazyFrame(COLUMNS))
+    with pytest.raises(TypeError, match="x must be a DataArray, got a Dataset of xarray"):
+        frames.as_array(xarray.Dataset())
+    with pytest.raises(TypeError, match="in column 'when'"):
+        frames.as_array(pandas.DataFrame({"when": pandas.to_datetime(["2026-01-01"])}))
+    with pytest.raises(TypeError, match="in column 'kind'"):
+        frames.as_array(pandas.DataFrame({"kind": pandas.Categorical([1, 2])}))
+    with pytest.raises(TypeError, match="Trainer: the data must have columns of numbers"):
+        as_data(pandas.DataFrame({"a": ["x"]}), [1.0], 2)
+    twice = pandas.DataFrame([[1.0, 2], [3.0, 4]], columns=["a", "a"])
+    assert frames.as_array(twice).tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    for data in ([1.0], {"a": 1}, None, np.ones(2)):
+        assert frames.as_array(data) is data
+
+
+@LIBRARIES
+def test_scalers_keep_the_names(library: Any, backend: Backend) -> None:
+    scaler = nn.features.StandardScaler().fit(library.DataFrame(COLUMNS))
+    assert scaler.feature_names_in_ == ["a", "b", "c"]
+    found = scaler.transform(library.DataFrame(COLUMNS))
+    assert type(found) is type(ops.asarray([1.0]))
+    expected = (np.array(ROWS) - np.mean(ROWS, axis=0)) / np.std(ROWS, axis=0)
+    np.testing.assert_allclose(ops.to_numpy(found), expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="x must have the columns that were fitted to, a, b, c, got a, b, d"):
+        scaler.transform(library.DataFrame({"a": [1.0], "b": [1], "d": [2]}))
+    array = xarray.DataArray(np.array(ROWS), dims=("row", "column"), coords={"column": ["a", "b", "c"]})
+    assert nn.features.MinMaxScaler().fit(array).feature_names_in_ == ["a", "b", "c"]
+
+
+def trained(*data: Any, **options: Any) -> dict[str, float]:
+    ops.random.set_seed(0)
+    trainer = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.01))
+    trainer.fit(*data, epochs=2, batch_size=2, **options)
+    return trainer.evaluate(*data, batch_size=2)
+
+
+def test_frames_and_xarray_train_as_arrays_do(backend: Backend) -> None:
+    x, y = np.array(ROWS, np.float32)[:, :2], np.array([[1.0], [0.0], [1.0]], np.float32)
+    expected = trained(x, y)["loss"]
+    for library in (pandas, polars):
+        frame = library.DataFrame({"a": x[:, 0], "b": x[:, 1]})
+        assert trained(frame, library.DataFrame({"t": y[:, 0]}))["loss"] == pytest.approx(expected, rel=1e-5)
+        assert trained({"x": frame}["x"], y, validation_data=(frame, y))["loss"] == pytest.approx(expected, rel=1e-5)
+    array = xarray.DataArray(EmberTensor(x), dims=("row", "column"))
+    assert trained(array, xarray.DataArray(y))["loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_target_may_be_a_column() -> None:
+    class Flat(nn.Module):
+        def __init__(self) -> None:
+            self.linear = nn.Linear(2, 1)
+
+        def forward(self, x: Any) -> Any:
+            return ops.squeeze(self.linear(x), axis=1)
+
+    with ember_ml.use_backend("numpy"):
+        frame = pandas.DataFrame({"a": [1.0, 2.0], "t": [1.0, 0.0], "b": [3.0, 4.0]})
+        trainer = training.Trainer(Flat(), "mse", optim.SGD(0.01))
+        trainer.fit(frame, "t", validation_data=(frame, "t"))
+        assert trainer.predict(frame[["a", "b"]]).shape == (2,)
+        with pytest.raises(ValueError, match="y must be the name of a column, one of a, t, b, got 'z'"):
+            trainer.fit(frame, "z")
+        with pytest.raises(TypeError, match="y must be the name of a column for a data frame"):
+            trainer.fit(np.ones((2, 2)), "t")
+
+
+class Dataset:
+    """What is used of a dataset of Hugging Face: rows are read by slices and lists of numbers, columns by name."""
+
+    def __init__(self, columns: dict[str, Any], kind: str | None = None) -> None:
+        self.columns, self.format, self.reads = columns, {"type": kind}, []
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self.columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, rows: Any) -> dict[str, Any]:
+        self.reads.append(rows)
+        if self.format["type"] == "numpy":
+            return {name: np.asarray(column)[rows] for name, column in self.columns.items()}
+        raise AssertionError("lists of Python numbers are not read")
+
+    def with_format(self, kind: str) -> Dataset:
+        return Dataset(self.columns, kind)
+
+    def select_columns(self, names: list[str]) -> Dataset:
+        return Dataset({name: self.columns[name] for name in names}, self.format["type"])
+
+    def select(self, rows: Any) -> Dataset:
+        chosen = {name: np.asarray(column)[list(rows)] for name, column in self.columns.items()}
+        return Dataset(chosen, self.format["type"])
+
+
+class Streamed:
+    """A dataset of Hugging Face that is streamed."""
+
+    column_names = ("x", "t")
+
+    def __init__(self, x: Any, y: Any) -> None:
+        self.x, self.y = x, y
+
+    def with_format(self, kind: str) -> Streamed:
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
+        raise AssertionError("rows are not read one by one")
+
+    def iter(self, batch_size: int) -> Iterator[Any]:
+        for i in range(0, len(self.x), batch_size):
+            yield UserDict({"x": self.x[i : i + batch_size], "t": self.y[i : i + batch_size]})
+
+
+def test_datasets_are_training_data(backend: Backend) -> None:
+    x, y = np.array(ROWS, np.float32)[:, :2], np.array([[1.0], [0.0], [1.0]], np.float32)
+    expected = trained(x, y)["loss"]
+    dataset = Dataset({"x": x, "t": y})
+    # The same order of examples as arrays have.
+    assert trained(dataset, "t")["loss"] == pytest.approx(expected, rel=1e-5)
+    assert trained(Dataset({"x": x}), y)["loss"] == pytest.approx(expected, rel=1e-5)
+    plain = trained(x, y, shuffle=False)["loss"]
+    assert trained(Streamed(x, y), "t")["loss"] == pytest.approx(plain, rel=1e-5)
+    assert trained([{"x": x[:2], "t": y[:2]}, {"x": x[2:], "t": y[2:]}], "t")["loss"] == pytest.approx(plain, rel=1e-5)
+
+
+def test_datasets_are_read_by_rows() -> None:
+    with ember_ml.use_backend("numpy"):
+        x, y = np.arange(12, dtype=np.float32).reshape(6, 2), np.ones((6, 1), np.float32)
+        dataset = Dataset({"x": x, "t": y})
+        trainer = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.0))
+        trainer.fit(dataset, "t", batch_size=4, validation_split=0.5)
+        np.testing.assert_allclose(trainer.predict(Dataset({"x": x}), 4), trainer.predict(x, 4))
+        several = as_data(Dataset({"a": x, "b": x, "t": y}), "t", 4)
+        ((inputs, target),) = [batch for batch in several.batches(shuffle=False) if len(batch[1]) == 2]
+        assert (list(inputs), target.tolist(), inputs["b"].tolist()) == (["a", "b"], [[1.0]] * 2, x[4:].tolist())
+        with pytest.raises(ValueError, match="y must be the name of the column of targets, one of x, t, for a dataset"):
+            trainer.fit(dataset)
+        with pytest.raises(ValueError, match="y must be the name of one of several columns, which are x, t, got 'z'"):
+            trainer.fit(dataset, "z")
+        with pytest.raises(TypeError, match="batches must be dictionaries for y='t', the name of the targets"):
+            trainer.fit([(x, y)], "t")
+
+
+def test_loaders_of_torch_are_training_data(backend: Backend) -> None:
+    torch = pytest.importorskip("torch", reason="the loader is its own")
+    x, y = torch.tensor(ROWS)[:, :2], torch.tensor([[1.0], [0.0], [1.0]])
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), 2)
+    plain = trained(x.numpy(), y.numpy(), shuffle=False)["loss"]
+    assert trained(loader)["loss"] == pytest.approx(plain, rel=1e-5)
+    trainer = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.01))
+    assert tuple(trainer.predict(loader).shape) == (3, 1)
+
+
+def test_batches_are_not_copied() -> None:
+    torch = pytest.importorskip("torch", reason="its tensors are the batches")
+    x = torch.ones(4, 3)
+    for name in ("numpy", "torch"):
+        with ember_ml.use_backend(name):
+            ((batch, _),) = Batches([(x, x)]).batches(shuffle=False)
+        if name == "torch":
+            assert batch is x
+        else:
+            assert type(batch) is np.ndarray
+            assert batch.ctypes.data == x.data_ptr()
+
+
+def test_an_ember_tensor_in_xarray(backend: Backend) -> None:
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    coords = {"x": [10, 20], "y": ["a", "b", "c"]}
+    array = xarray.DataArray(EmberTensor(values), dims=("x", "y"), coords=coords)
+    peer = xarray.DataArray(values, dims=("x", "y"), coords=coords)
+    row = np.array([1.0, 2.0, 3.0], np.float32)
+    pairs = {
+        "itself": lambda a, c: a,
+        "sum": lambda a, c: a.sum("x"),
+        "mean": lambda a, c: a.mean("y"),
+        "whole mean": lambda a, c: a.mean(),
+        "max": lambda a, c: a.max("x"),
+        "std": lambda a, c: a.std("x"),
+        "any": lambda a, c: (a > 1).any("y"),
+        "arithmetic": lambda a, c: (a + 1) * 2 - a / 4,
+        "power": lambda a, c: (-a) ** 2,
+        "broadcasting": lambda a, c: a * c,
+        "broadcasting from the left": lambda a, c: c + a.transpose("y", "x"),
+        "universal function": lambda a, c: np.sqrt(a),
+        "isel": lambda a, c: a.isel(x=0),
+        "isel slice": lambda a, c: a.isel(y=slice(0, 2)),
+        "isel list": lambda a, c: a.isel(x=[1, 0], y=[2, 0]),
+        "sel": lambda a, c: a.sel(x=20),
+        "sel list": lambda a, c: a.sel(y=["a", "c"]),
+        "transpose": lambda a, c: a.transpose("y", "x"),
+        "where": lambda a, c: a.where(a > 2, 0.0),
+        "concat": lambda a, c: xarray.concat([a, a], dim="x"),
+        "argmax": lambda a, c: a.argmax("y"),
+    }
+    for name, function in pairs.items():
+        found = function(array, xarray.DataArray(EmberTensor(row), dims="y"))
+        expected = function(peer, xarray.DataArray(row, dims="y"))
+        assert isinstance(found.data, EmberTensor), name
+        assert found.data.backend == backend.name, name
+        assert (found.dims, found.shape) == (expected.dims, expected.shape), name
+        np.testing.assert_allclose(found.data.numpy(), expected.values, rtol=1e-6, err_msg=name)
+        assert {key: list(c.values) for key, c in found.coords.items() if c.ndim} == {
+            key: list(c.values) for key, c in expected.coords.items() if c.ndim
+        }, name

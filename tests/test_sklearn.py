@@ -1,0 +1,135 @@
+"""Estimators of scikit-learn: its own checks, pipelines, searches and pickles."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ember_ml
+from ember_ml import nn, ops, optim, training
+from ember_ml.backend import Backend
+
+sklearn = pytest.importorskip("sklearn", reason="the estimators are its own")
+
+from sklearn.base import clone  # noqa: E402
+from sklearn.model_selection import GridSearchCV  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import estimator_checks_generator  # noqa: E402
+
+from ember_ml.sklearn import NeuralClassifier, NeuralRegressor  # noqa: E402
+
+# Checks that fail, and why; scikit-learn expects the same of its own estimators that train on batches.
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": "batches of weighted examples are not those of repeated ones",
+}
+# SciPy reads its switch for array API input when it is imported, and without it this check does nothing.
+CHECKS = [
+    (type(estimator), check)
+    for estimator in (NeuralClassifier(), NeuralRegressor())
+    for _, check in estimator_checks_generator(estimator)
+    if check.func.__name__ != "check_array_api_input"
+]
+
+
+def label(value: Any) -> str:
+    return str(value.__name__ if isinstance(value, type) else value.func.__name__)
+
+
+@pytest.mark.parametrize(("kind", "check"), CHECKS, ids=label)
+def test_scikit_learn_accepts_them(kind: Any, check: Any) -> None:
+    is_expected = check.func.__name__ in EXPECTED
+    with (
+        ember_ml.use_backend("numpy"),
+        warnings.catch_warnings(),
+        pytest.raises(AssertionError, match="sample_weight") if is_expected else nullcontext(),
+    ):
+        # The checks give deprecated and degenerate input on purpose.
+        warnings.simplefilter("ignore")
+        check(kind(epochs=30))
+
+
+X = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+LABELS = np.where(X[:, 0] + X[:, 1] > 0, "up", "down")
+
+
+def test_a_classifier_learns_on_every_engine(backend: Backend) -> None:
+    stream = ops.random.get_state()
+    model = NeuralClassifier(hidden_sizes=(8,), epochs=15, learning_rate=0.05, batch_size=40, random_state=3)
+    model.fit(X, LABELS)
+    assert ops.random.get_state() == stream
+    assert model.module_.backend == backend.name
+    assert model.score(X, LABELS) > 0.9
+    assert model.classes_.tolist() == ["down", "up"]
+    assert (model.n_features_in_, model.n_iter_, len(model.history_.epochs)) == (3, 15, 15)
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), probabilities)
+    # The same seed on NumPy gives the same model, to rounding.
+    with ember_ml.use_backend("numpy"):
+        np.testing.assert_allclose(clone(model).fit(X, LABELS).predict_proba(X), probabilities, atol=1e-3)
+    again.partial_fit(X, LABELS)
+    assert again.n_iter_ == 16
+    assert again.optimizer_.step == 16
+
+
+def test_regressors_take_one_target_or_several() -> None:
+    with ember_ml.use_backend("numpy"):
+        y = X @ np.array([1.0, -2.0, 0.5])
+        model = NeuralRegressor(hidden_sizes=(), learning_rate=0.1, epochs=60, random_state=0).fit(X, y)
+        assert model.predict(X).shape == (40,)
+        assert model.score(X, y) > 0.99
+        both = NeuralRegressor(hidden_sizes=(), epochs=2, random_state=0).fit(X, np.stack([y, -y], axis=1))
+        assert both.predict(X).shape == (40, 2)
+        with pytest.raises(ValueError, match="NeuralRegressor: y must have 2 targets, got 1"):
+            both.partial_fit(X, y)
+
+
+def test_pipelines_and_searches() -> None:
+    with ember_ml.use_backend("numpy"):
+        model = NeuralClassifier(epochs=5, learning_rate=0.05, random_state=0)
+        pipeline = make_pipeline(StandardScaler(), nn.features.PCA(2), model)
+        search = GridSearchCV(pipeline, {"neuralclassifier__hidden_sizes": [(), (8,)]}, cv=2)
+        search.fit(X, LABELS)
+        assert search.best_score_ > 0.6
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_modules_losses_and_optimizers_of_the_user() -> None:
+    epochs: list[int] = []
+    note = training.LambdaCallback(on_epoch_end=lambda trainer, record: epochs.append(trainer.epoch))
+    with ember_ml.use_backend("numpy"):
+        module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+        before = ops.to_numpy(module[0].weight).copy()
+        options: dict[str, Any] = {"epochs": 2, "random_state": 0, "optimizer": optim.SGD(0.1)}
+        model = NeuralClassifier(module, callbacks=[note], validation_fraction=0.25, **options).fit(X, LABELS)
+        np.testing.assert_array_equal(ops.to_numpy(module[0].weight), before)
+        assert not np.array_equal(ops.to_numpy(model.module_[0].weight), before)
+        assert epochs == [1, 2]
+        assert "val_loss" in model.history_.epochs[0]
+        made = NeuralRegressor(lambda features, outputs: nn.Linear(features, outputs), loss="huber_loss", **options)
+        weights = np.where(LABELS == "up", 1.0, 0.0)
+        assert made.fit(X, X[:, 0], weights).predict(X).shape == (40,)
+        with pytest.raises(TypeError, match="NeuralClassifier: module must be a Module, a function of the numbers"):
+            NeuralClassifier(3).fit(X, LABELS)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="NeuralClassifier: module must return a Module, got"):
+            NeuralClassifier(lambda features, outputs: None).fit(X, LABELS)  # type: ignore[arg-type,return-value]
+        with pytest.raises(ValueError, match="classes must be given in the first call of partial_fit"):
+            NeuralClassifier().partial_fit(X, LABELS)
+        assert NeuralClassifier(backend="numpy", epochs=1).fit(X, LABELS).module_.backend == "numpy"
+
+
+def test_names_of_columns() -> None:
+    pandas = pytest.importorskip("pandas", reason="it has the frames")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    with ember_ml.use_backend("numpy"):
+        model = NeuralClassifier(epochs=1).fit(frame, LABELS)
+        assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.predict(frame[["b", "a", "c"]])

@@ -48,6 +48,7 @@ from ember_ml.transform import vmap as vmap
 if TYPE_CHECKING:
     from ember_ml import datasets as datasets
     from ember_ml import distributed as distributed
+    from ember_ml import models as models
     from ember_ml import nn as nn
     from ember_ml import optim as optim
     from ember_ml import training as training
@@ -56,7 +57,7 @@ __version__ = "0.1.0"
 
 _older_names.install("ember_ml.ops", "ember_ml.ops.linearalg")
 
-_PARTS = ("datasets", "distributed", "nn", "optim", "training")
+_PARTS = ("datasets", "distributed", "models", "nn", "optim", "training")
 
 
 def __getattr__(name: str) -> object:

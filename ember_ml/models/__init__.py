@@ -6,7 +6,8 @@
 from ember_ml.models.architectures import known_architectures as known_architectures
 from ember_ml.models.checkpoints import load as load
 from ember_ml.models.checkpoints import save as save
+from ember_ml.models.generation import load_tokenizer as load_tokenizer
 from ember_ml.models.pretrained import Config as Config
 from ember_ml.models.pretrained import PretrainedModel as PretrainedModel
 
-__all__ = ["Config", "PretrainedModel", "known_architectures", "load", "save"]
+__all__ = ["Config", "PretrainedModel", "known_architectures", "load", "load_tokenizer", "save"]

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 # is that of a config.json without ``architectures``.
 ARCHITECTURES: dict[str, tuple[str, dict[str, str]]] = {
     "gpt2": ("gpt2", {"GPT2LMHeadModel": "GPT2"}),
+    "llama": ("llama", {"LlamaForCausalLM": "Llama"}),
+    "mistral": ("llama", {"MistralForCausalLM": "Mistral"}),
+    "qwen2": ("llama", {"Qwen2ForCausalLM": "Qwen2"}),
+    "qwen3": ("llama", {"Qwen3ForCausalLM": "Qwen3"}),
+    "gemma": ("llama", {"GemmaForCausalLM": "Gemma"}),
+    "gemma2": ("llama", {"Gemma2ForCausalLM": "Gemma2"}),
 }
 
 

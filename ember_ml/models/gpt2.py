@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ember_ml import ops
-from ember_ml.models.pretrained import Config, PretrainedModel, Theirs, activation
+from ember_ml.models.decoder import Decoder
+from ember_ml.models.pretrained import Config, Theirs, activation
 from ember_ml.nn.modules import (
     CausalSelfAttention,
     Dropout,
@@ -57,12 +58,16 @@ class GPT2Layer(Module):
         )
         self.dropout = Dropout(config.resid_pdrop)
 
-    def forward(self, x: Any, *, mask: Any = None) -> Any:
-        x = ops.add(x, self.dropout(self.attention(self.norm1(x), mask=mask)))
-        return ops.add(x, self.dropout(self.feed_forward(self.norm2(x))))
+    def forward(self, x: Any, **options: Any) -> Any:
+        """Output, and the cache if there is one; the options are those of ``CausalSelfAttention``."""
+        y = self.attention(self.norm1(x), **options)
+        y, cache = (y, None) if options.get("cache") is None else y
+        x = ops.add(x, self.dropout(y))
+        x = ops.add(x, self.dropout(self.feed_forward(self.norm2(x))))
+        return x if cache is None else (x, cache)
 
 
-class GPT2(PretrainedModel):
+class GPT2(Decoder):
     """GPT-2 with its output layer: scores of the next token for each position of sequences of tokens."""
 
     config_class = GPT2Config
@@ -93,17 +98,10 @@ class GPT2(PretrainedModel):
         self.norm = LayerNorm(config.n_embd, config.layer_norm_epsilon, dtype=dtype)
         self.head = None if config.tie_word_embeddings else Linear(config.n_embd, config.vocab_size, False, dtype=dtype)
 
-    def forward(self, tokens: Any, *, mask: Any = None, hidden_states: bool = False) -> Any:
-        length = ops.shape(tokens)[-1]
-        x: Any = ops.add(self.embedding(tokens), self.positions.weight[:length])
-        states = [x]
-        x = self.dropout(x)
-        for layer in self.layers:
-            x = layer(x, mask=mask)
-            states.append(x)
-        states[-1] = x = self.norm(x)
-        scores = self.embedding.attend(x) if self.head is None else self.head(x)
-        return (scores, states) if hidden_states else scores
+    @property
+    def max_positions(self) -> int:
+        return int(self.config.n_positions)
 
-    def is_ignored(self, name: str) -> bool:
-        return super().is_ignored(name) or (name == "lm_head.weight" and self.config.tie_word_embeddings)
+    def embed(self, tokens: Any, positions: Any) -> tuple[Any, dict[str, Any]]:
+        x = ops.add(self.embedding(tokens), self.positions(positions))
+        return self.dropout(x), {}

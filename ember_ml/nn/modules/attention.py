@@ -103,7 +103,7 @@ class MultiHeadAttention(Module):
         if mask is not None and len(ops.shape(mask)) == 3:
             mask = ops.expand_dims(mask, axis=1)
         if self.dropout and self.training:
-            mixed = attend_with_dropout(
+            mixed = attend(
                 q, k, v, mask, self.dropout, is_causal=is_causal, causal_alignment=causal_alignment
             )
         else:
@@ -116,21 +116,26 @@ class MultiHeadAttention(Module):
         return ops.reshape(x, (batch, length, count, features // count))
 
 
-def attend_with_dropout(
+def attend(
     q: Any,
     k: Any,
     v: Any,
     mask: Any,
-    dropout: float,
+    dropout: float = 0.0,
     *,
     is_causal: bool = False,
     causal_alignment: str = "top_left",
     scale: float | None = None,
+    softcap: float | None = None,
 ) -> Any:
-    """``ops.dot_product_attention`` with dropout of the attention weights.
+    """``ops.dot_product_attention`` by its formula, with what fused kernels do not have.
+
+    Args:
+        dropout: rate of dropout of the attention weights.
+        softcap: scores ``s`` become ``softcap * tanh(s / softcap)``.
 
     >>> ones = ops.ones((1, 2, 1, 4))
-    >>> attend_with_dropout(ones, ones, ones, None, 0.0).tolist() == ones.tolist()
+    >>> attend(ones, ones, ones, None).tolist() == ones.tolist()
     True
     """
     runs = q.shape[2] // k.shape[2]
@@ -139,6 +144,8 @@ def attend_with_dropout(
     q, k, v = (ops.swapaxes(x, 1, 2) for x in (q, k, v))
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     scores: Any = ops.multiply(ops.matmul(q, ops.matrix_transpose(k)), factor)
+    if softcap is not None:
+        scores = ops.multiply(ops.tanh(ops.multiply(scores, 1 / softcap)), softcap)
     if is_causal:
         offset = causal_offset(scores.shape[-2], scores.shape[-1], causal_alignment)
         visible = ops.tril(ops.ones(tuple(scores.shape[-2:]), device=ops.get_device(scores)), k=offset)
@@ -151,7 +158,7 @@ def attend_with_dropout(
         weights = ops.where(blind, 0, ops.softmax(ops.where(blind, 0, scores)))
     else:
         weights = ops.softmax(scores)
-    return ops.swapaxes(ops.matmul(ops.dropout(weights, dropout), v), 1, 2)
+    return ops.swapaxes(ops.matmul(ops.dropout(weights, dropout) if dropout else weights, v), 1, 2)
 
 
 class FeedForward(Module):

@@ -9,6 +9,7 @@ from typing import Any
 from ember_ml import ops
 from ember_ml.backend import use_backend
 from ember_ml.dtypes import KINDS, as_dtype
+from ember_ml.errors import UnsupportedError
 from ember_ml.extend import map_tensors
 from ember_ml.models import files
 from ember_ml.models.architectures import architecture_of, find_architecture
@@ -41,14 +42,14 @@ def load(
     try:
         kind = find_architecture(values)
         config = kind.config_class.from_dict(values)
-    except (TypeError, ValueError) as error:
+    except (TypeError, UnsupportedError, ValueError) as error:
         raise type(error)(f"{folder / files.CONFIG}: {error}") from error
     stored = files.find_tensors(paths, index)
     # NumPy has views, so that parameters that are replaced next take no memory.
     with use_backend("numpy"), skip_initialization():
         try:
             model = kind(config)
-        except (TypeError, ValueError) as error:
+        except (TypeError, UnsupportedError, ValueError) as error:
             raise type(error)(f"{folder / files.CONFIG}: {error}") from error
     sources = _match(model, stored, index or paths[0])
     model.assign(_read(model, sources, stored, wanted, device))

@@ -127,7 +127,7 @@ class Decoder(PretrainedModel):
                 ``eos_token_id`` of the configuration.
             seed: seed of the random bits, or one for each prompt; by default a new one.
             tokenizer: object with ``encode`` and ``decode``, such as ``models.load_tokenizer(folder)``.
-            compile: compile the computation of a token, by default on JAX and MLX.
+            compile: compile the computation of a token, with a cache of fixed size; by default on JAX alone.
         """
         return generate(
             self, prompt, max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, stop=stop, seed=seed,

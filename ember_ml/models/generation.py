@@ -1,16 +1,16 @@
-"""Generation of text: prompts of several lengths in one batch, a cache of fixed size, and tokens drawn by our own bits.
+"""Generation of text: prompts of several lengths in a batch, caches of keys and values, tokens drawn by our own bits.
 
 Padding is on the left, so that all texts of a batch continue at the same place of the cache. A token is
 ``argmax(scores / temperature + noise)`` with Gumbel noise from the random bits of the seed and of the token's number in
-its text: the same on every engine, in every batch. Engines, batches and compilers sum in other orders, and differ in the
-last bits of the scores; a choice changes only if two tokens are that close, about once in a million tokens in float32.
-Rounding the scores first would not help: values that round to different sides are as rare as close ones, and then differ
-more. In bfloat16 the scores differ by a hundredth, and texts part after some tokens.
+its text: the same on every engine and in every batch. Engines, batches and compilers sum in other orders, and differ in
+the last bits of the scores; a choice changes only if two tokens are that close, about once in a million tokens in
+float32. Rounding the scores first would not help: scores that round to different sides are as rare as close ones, and
+then differ by more. In bfloat16 the scores differ by a hundredth, and texts of two engines part after some tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ember_ml import ops, transform
 from ember_ml.backend import use_backend
 from ember_ml.dtypes import written
+from ember_ml.extend import unchecked
 from ember_ml.ops import random
 
 if TYPE_CHECKING:
     from ember_ml.models.decoder import Decoder
 
-# Engines that compile a step by default: without it, MLX and JAX take longer for a call than for its computation.
-_COMPILED = ("jax", "mlx")
+# Engines that compile every operation for every shape: they have caches of one size, and compile steps by default.
+_COMPILED = ("jax",)
 
 # Numbers of positions by which caches grow where nothing is compiled for their size, and the smallest size elsewhere.
 _GROWTH = 64
@@ -50,7 +51,7 @@ class Choice(NamedTuple):
         """Token for each row of scores.
 
         Args:
-            keys: one random key, or one for each row.
+            keys: one random key, or one for each row, as tensors or seeds.
             number: number of the token in its text, an integer or an integer tensor.
         """
         if self.temperature == 0:
@@ -66,8 +67,8 @@ class Choice(NamedTuple):
             kept = ops.where(ops.less(before, self.top_p), ordered, float("inf"))
             scores = _hide_below(scores, ops.min(kept, axis=-1, keepdims=True))
         noise = [
-            random.random_gumbel((size,), key=random.fold_in(keys[row], number), device=ops.get_device(scores))
-            for row in range(keys.shape[0])
+            random.random_gumbel((size,), key=random.fold_in(key, number), device=ops.get_device(scores))
+            for key in keys
         ]
         return ops.argmax(ops.add(scores, ops.stack(noise)), axis=-1)
 
@@ -101,33 +102,35 @@ def _step(
 
 
 def _padding(places: Any, pads: Any, limit: int) -> tuple[Any, Any]:
-    """Whether a place of each row is not padding, and its position in the text; texts that have ended stay at the end."""
+    """Whether a place of each row is not padding, and its position in the text, which ends at the limit."""
     shifted = ops.subtract(ops.expand_dims(places, axis=0), ops.expand_dims(pads, axis=-1))
     return ops.greater_equal(shifted, 0), ops.clip(shifted, 0, limit - 1)
 
 
-@lru_cache(maxsize=64)
-def _compiled_begin(choice: Choice, size: int) -> Callable[..., Any]:
-    return transform.compile(
-        lambda model, tokens, pads, keys: _begin(model, choice, size, tokens, pads, keys)
-    )
+def _begin_program(choice: Choice, size: int) -> Callable[..., Any]:
+    return lambda model, tokens, pads, keys: _begin(model, choice, size, tokens, pads, keys)
 
 
-@lru_cache(maxsize=64)
-def _compiled_step(choice: Choice) -> Callable[..., Any]:
+def _step_program(choice: Choice) -> Callable[..., Any]:
     def step(model: Any, token: Any, caches: Any, at: Any, pads: Any, keys: Any, number: Any) -> Any:
         token, caches = _step(model, choice, token, caches, at, pads, keys, number)
         return token, caches, ops.add(at, 1), ops.add(number, 1)
 
-    return transform.compile(step)
+    return step
+
+
+# Functions that are kept, so that a later call of the same kind finds its program.
+_compiled_begin = lru_cache(maxsize=64)(lambda choice, size: transform.compile(_begin_program(choice, size)))
+_compiled_step = lru_cache(maxsize=64)(lambda choice: transform.compile(_step_program(choice)))
 
 
 def _tokens(
     model: Decoder, prompts: list[list[int]], max_tokens: int, choice: Choice, seeds: list[int], is_compiled: bool
-) -> Iterator[list[int]]:
+) -> Generator[list[int]]:
     """Tokens that follow the prompts, a list of one for each prompt at a time."""
-    steps = _compiled_steps if is_compiled else _eager_steps
-    with closing(steps(model, prompts, max_tokens, choice, seeds)) as tensors:
+    arguments = model, prompts, max_tokens, choice, seeds
+    is_fixed = is_compiled or model.backend in _COMPILED
+    with closing(_fixed_steps(*arguments, is_compiled) if is_fixed else _growing_steps(*arguments)) as tensors:
         waiting: Any = None
         # The next step is on its way while the tokens of the last are read, where the engine is asynchronous.
         for tensor in tensors:
@@ -142,41 +145,51 @@ def _read(tensor: Any) -> list[int]:
     return [row[0] for row in tensor.tolist()]
 
 
-def _eager_steps(
+def _growing_steps(
     model: Decoder, prompts: list[list[int]], max_tokens: int, choice: Choice, seeds: list[int]
-) -> Iterator[Any]:
+) -> Generator[Any]:
+    """Tokens with a cache of which only the part in use is computed with."""
     length = max(map(len, prompts))
-    with use_backend(model.backend):
-        tokens, pads, keys = _inputs(model, prompts, length, seeds)
+    with use_backend(model.backend), unchecked():
+        tokens, pads = _inputs(model, prompts, length)
         if all(len(prompt) == length for prompt in prompts):
             pads = None
         size = length + min(_GROWTH, max_tokens)
-        token, caches = _begin(model, choice, size, tokens, pads, keys)
+        token, caches = _begin(model, choice, size, tokens, pads, seeds)
     yield token
     for number in range(1, max_tokens):
         at = length + number - 1
-        with use_backend(model.backend):
+        with use_backend(model.backend), unchecked():
             if at == size:
                 widths = ((0, 0), (0, _GROWTH), (0, 0), (0, 0))
                 caches = [tuple(ops.pad(x, widths) for x in cache) for cache in caches]
                 size += _GROWTH
-            token, caches = _step(model, choice, token, caches, at, pads, keys, number)
+            token, caches = _step(model, choice, token, caches, at, pads, seeds, number)
         yield token
 
 
-def _compiled_steps(
-    model: Decoder, prompts: list[list[int]], max_tokens: int, choice: Choice, seeds: list[int]
-) -> Iterator[Any]:
+def _fixed_steps(
+    model: Decoder,
+    prompts: list[list[int]],
+    max_tokens: int,
+    choice: Choice,
+    seeds: list[int],
+    is_compiled: bool,
+) -> Generator[Any]:
+    """Tokens with a cache of one size, so that one program computes all of them."""
     length = min(_bucket(max(map(len, prompts))), model.max_positions)
-    with use_backend(model.backend):
-        tokens, pads, keys = _inputs(model, prompts, length, seeds)
-        token, caches = _compiled_begin(choice, _bucket(length + max_tokens))(model, tokens, pads, keys)
+    begin, step = _begin_program(choice, _bucket(length + max_tokens)), _step_program(choice)
+    if is_compiled:
+        begin, step = _compiled_begin(choice, _bucket(length + max_tokens)), _compiled_step(choice)
+    with use_backend(model.backend), unchecked():
+        tokens, pads = _inputs(model, prompts, length)
         on = ops.get_device(tokens)
+        keys = [ops.to_device(random.key(seed), on) for seed in seeds]
+        token, caches = begin(model, tokens, pads, keys)
         at, number = (ops.asarray(n, dtype="int64", device=on) for n in (length, 1))
     yield token
-    step = _compiled_step(choice)
     for _ in range(1, max_tokens):
-        with use_backend(model.backend):
+        with use_backend(model.backend), unchecked():
             token, caches, at, number = step(model, token, caches, at, pads, keys, number)
         yield token
 
@@ -186,17 +199,12 @@ def _bucket(size: int) -> int:
     return max(_SMALLEST, 1 << (size - 1).bit_length())
 
 
-def _inputs(model: Decoder, prompts: list[list[int]], length: int, seeds: list[int]) -> tuple[Any, Any, Any]:
-    """Prompts with padding to ``length``, the amounts of padding, and random keys."""
+def _inputs(model: Decoder, prompts: list[list[int]], length: int) -> tuple[Any, Any]:
+    """Prompts with padding to ``length``, and the amounts of padding."""
     on = ops.get_device(model.embedding.weight)
     pads = [length - len(prompt) for prompt in prompts]
     rows = [[0] * pad + prompt for pad, prompt in zip(pads, prompts, strict=True)]
-    keys = [random.key(seed) for seed in seeds]
-    return (
-        ops.asarray(rows, dtype="int64", device=on),
-        ops.asarray(pads, dtype="int64", device=on),
-        ops.to_device(ops.stack(keys), on),
-    )
+    return tuple(ops.asarray(x, dtype="int64", device=on) for x in (rows, pads))  # type: ignore[return-value]
 
 
 class _Request(NamedTuple):
@@ -239,7 +247,9 @@ def _request(
             seed = int(random.random_randint((), 0, 2**31 - 1))  # emberlint: ignore[EMB201] drawn on the host
     seeds = list(seed) if isinstance(seed, (list, tuple)) else [seed]
     if len(seeds) not in (1, len(prompts)):
-        raise ValueError(f"generate: seed must be one number or one for each prompt, got {len(seeds)} for {len(prompts)}")
+        raise ValueError(
+            f"generate: seed must be one number or one for each prompt, got {len(seeds)} for {len(prompts)}"
+        )
     is_compiled = model.backend in _COMPILED if compile is None else compile
     choice = Choice(float(temperature), top_k, top_p) if temperature else Choice(0.0, None, None)
     return _Request(prompts, is_batch, max_tokens, choice, seeds, tokens, texts, is_compiled)
@@ -248,9 +258,9 @@ def _request(
 def _prompts(model: Decoder, prompt: Any, tokenizer: Tokenizer | None) -> tuple[list[list[int]], bool]:
     """Prompts as lists of tokens, and whether there were several."""
     given = prompt.tolist() if hasattr(prompt, "tolist") else prompt
-    if isinstance(given, str) or (isinstance(given, (list, tuple)) and any(isinstance(one, str) for one in given)):
-        if tokenizer is None:
-            raise TypeError("generate: prompt must be tokens unless a tokenizer is given, got text")
+    has_text = isinstance(given, str) or (isinstance(given, (list, tuple)) and any(isinstance(x, str) for x in given))
+    if has_text and tokenizer is None:
+        raise TypeError("generate: prompt must be tokens unless a tokenizer is given, got text")
     is_batch = isinstance(given, (list, tuple)) and bool(given) and isinstance(given[0], (list, tuple, str))
     found = []
     for one in given if is_batch else [given]:

@@ -103,9 +103,7 @@ class MultiHeadAttention(Module):
         if mask is not None and len(ops.shape(mask)) == 3:
             mask = ops.expand_dims(mask, axis=1)
         if self.dropout and self.training:
-            mixed = attend(
-                q, k, v, mask, self.dropout, is_causal=is_causal, causal_alignment=causal_alignment
-            )
+            mixed = attend(q, k, v, mask, self.dropout, is_causal=is_causal, causal_alignment=causal_alignment)
         else:
             mixed = ops.dot_product_attention(q, k, v, mask, is_causal=is_causal, causal_alignment=causal_alignment)
         batch, length = mixed.shape[:2]

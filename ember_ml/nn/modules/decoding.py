@@ -79,7 +79,7 @@ def _scaling(layer: object, scaling: Mapping[str, Any] | None) -> tuple[str, Map
     if kind not in _SCALINGS:
         raise ValueError(f"{name}: the rope_type of scaling must be one of {', '.join(_SCALINGS)}, got {kind!r}")
     for option in _NEEDED[kind]:
-        value = scaling.get(option)
+        value: Any = scaling.get(option)
         if type(value) not in (int, float) or value <= 0:
             raise ValueError(f"{name}: scaling of type {kind} must have a number {option} > 0, got {value!r}")
     if scaling.get("partial_rotary_factor", 1.0) != 1.0:

@@ -181,7 +181,9 @@ def _parser() -> argparse.ArgumentParser:
 
     generate = commands.add_parser("generate", help="text of a model in a folder")
     described(generate, _GENERATE, _GENERATE_EXAMPLES)
-    generate.add_argument("folder", metavar="FOLDER", help="where config.json, model.safetensors and tokenizer.json are")
+    generate.add_argument(
+        "folder", metavar="FOLDER", help="where config.json, model.safetensors and tokenizer.json are"
+    )
     generate.add_argument("prompt", metavar="PROMPT", help="the beginning of the text")
     generate.add_argument("--max-tokens", metavar="N", type=_count, default=128, help="how much to add (default: 128)")
     generate.add_argument(

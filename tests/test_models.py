@@ -134,7 +134,7 @@ def test_nothing_is_initialized(monkeypatch: pytest.MonkeyPatch, backend: str) -
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr(initializers, "INITIALIZERS", {name: fail for name in initializers.INITIALIZERS})
+    monkeypatch.setattr(initializers, "INITIALIZERS", dict.fromkeys(initializers.INITIALIZERS, fail))
     assert difference(to_numpy(models.load(expected.folder)(expected.tokens)), expected.scores) < 1e-4
 
 
@@ -266,7 +266,11 @@ MALFORMED: dict[str, tuple[Callable[[Path], Path], type[Exception], list[str]]] 
     "no config.json": (with_file("config.json", Path.unlink), FileNotFoundError, ["config.json"]),
     "config.json is no JSON": (with_file("config.json", lambda p: p.write_text("{")), ValueError, ["config.json"]),
     "config.json is a list": (with_file("config.json", lambda p: p.write_text("[]")), ValueError, ["config.json"]),
-    "unknown model type": (with_config(model_type="bloom"), UnsupportedError, ["config.json", "'bloom'", "gpt2", "qwen3"]),
+    "unknown model type": (
+        with_config(model_type="bloom"),
+        UnsupportedError,
+        ["config.json", "'bloom'", "gpt2", "qwen3"],
+    ),
     "unknown class": (
         with_config(architectures=["LlamaForTokenClassification"]),
         UnsupportedError,
@@ -320,7 +324,15 @@ MALFORMED: dict[str, tuple[Callable[[Path], Path], type[Exception], list[str]]] 
     "tensors that are missing, left over, misshapen": (
         with_tensors(misshapen),
         ValueError,
-        ["model.safetensors", f"missing: {HEAD}", "extra: model.layers.2.mlp.up_proj.weight", NORM, GATE, "[23]", "[24, 40]"],
+        [
+            "model.safetensors",
+            f"missing: {HEAD}",
+            "extra: model.layers.2.mlp.up_proj.weight",
+            NORM,
+            GATE,
+            "[23]",
+            "[24, 40]",
+        ],
     ),
     "integers for weights": (
         with_tensors(lambda tensors: tensors.update({NORM: tensors[NORM].astype("int32")})),

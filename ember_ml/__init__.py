@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ember_ml import datasets as datasets
     from ember_ml import distributed as distributed
     from ember_ml import export as export
+    from ember_ml import models as models
     from ember_ml import nn as nn
     from ember_ml import optim as optim
     from ember_ml import sklearn as sklearn
@@ -58,7 +59,7 @@ __version__ = "0.1.0"
 
 _older_names.install("ember_ml.ops", "ember_ml.ops.linearalg")
 
-_PARTS = ("datasets", "distributed", "export", "nn", "optim", "sklearn", "training")
+_PARTS = ("datasets", "distributed", "export", "models", "nn", "optim", "sklearn", "training")
 
 
 def __getattr__(name: str) -> object:

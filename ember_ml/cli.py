@@ -63,6 +63,7 @@ _EXAMPLES = """examples:
   ember-ml backend clear           forget that
   ember-ml demo                    one program on every installed engine
   ember-ml launch -n 4 train.py    a program in four processes
+  ember-ml generate FOLDER "Once"  text of a model in a folder
   ember-ml ops list                every operation and who provides it
   EMBER_ML_BACKEND=mlx ember-ml backend show
 """
@@ -105,6 +106,16 @@ _LAUNCH_EXAMPLES = """examples:
 
 A file of hosts has a line for each, such as 'node1 slots=4'. ssh must reach them without
 a password, and the program and its Python must have the same path there.
+"""
+
+_GENERATE = """Continues a text with a model in a folder, in the layout of Hugging Face: config.json,
+model.safetensors and tokenizer.json. The text is printed while it is computed.
+One seed gives one text on every engine."""
+
+_GENERATE_EXAMPLES = """examples:
+  ember-ml generate gpt2 "Once upon a time"
+  ember-ml generate gpt2 "Once" --max-tokens 50 --temperature 0.7 --top-p 0.9 --seed 7
+  EMBER_ML_BACKEND=numpy ember-ml generate gpt2 "Once" --seed 7 --json
 """
 
 
@@ -168,6 +179,24 @@ def _parser() -> argparse.ArgumentParser:
     launch.add_argument("arguments", metavar="...", nargs=argparse.REMAINDER, help="its own arguments")
     launch.set_defaults(command=_launch)
 
+    generate = commands.add_parser("generate", help="text of a model in a folder")
+    described(generate, _GENERATE, _GENERATE_EXAMPLES)
+    generate.add_argument(
+        "folder", metavar="FOLDER", help="where config.json, model.safetensors and tokenizer.json are"
+    )
+    generate.add_argument("prompt", metavar="PROMPT", help="the beginning of the text")
+    generate.add_argument("--max-tokens", metavar="N", type=_count, default=128, help="how much to add (default: 128)")
+    generate.add_argument(
+        "--temperature", metavar="T", type=float, default=1.0, help="0 for the most probable token (default: 1)"
+    )
+    generate.add_argument("--top-k", metavar="K", type=_positive, help="choose among so many tokens (default: all)")
+    generate.add_argument("--top-p", metavar="P", type=float, help="choose among so much probability (default: 1)")
+    generate.add_argument("--stop", metavar="TEXT", action="append", help="end before this text; may be repeated")
+    generate.add_argument("--seed", metavar="S", type=_seed, help="of the random choices (default: a new one)")
+    generate.add_argument("--dtype", metavar="DTYPE", help="of the weights (default: that of the file)")
+    generate.add_argument("--device", metavar="DEVICE", help="where to compute (default: the default device)")
+    takes_json(generate, _generate)
+
     from ember_ml.tools import commands as tools  # it imports this module
 
     tools.add(commands)
@@ -190,6 +219,33 @@ def _seed(text: str) -> int:
     if not text.isdecimal() or int(text) >= 2**64:
         raise argparse.ArgumentTypeError(f"a seed must be an integer from 0 to 2**64 - 1, got {text!r}")
     return int(text)
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from ember_ml import models
+
+    try:
+        tokenizer = models.load_tokenizer(options.folder)
+        model = models.load(options.folder, options.dtype, options.device)
+        settings = {
+            name: getattr(options, name) for name in ("max_tokens", "temperature", "top_k", "top_p", "stop", "seed")
+        }
+        if options.stop is not None:
+            # Besides the tokens that end every text of the model.
+            ends = model.config.extra.get("eos_token_id")
+            settings["stop"] = options.stop + (ends if isinstance(ends, list) else [] if ends is None else [ends])
+        pieces = []
+        for piece in model.stream(options.prompt, tokenizer=tokenizer, **settings):
+            pieces.append(piece)
+            if not options.json:
+                print(piece, end="", flush=True)
+    except (ImportError, TypeError, ValueError) as error:
+        return complain(error, FAILED)
+    if options.json:
+        print_json({"backend": model.backend, "prompt": options.prompt, "text": "".join(pieces), "seed": options.seed})
+    else:
+        print()
+    return 0
 
 
 def _info(options: argparse.Namespace) -> int:

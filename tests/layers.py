@@ -21,6 +21,8 @@ def floats(*shape: int) -> Any:
 
 _tokens = np.array([[1, 0, 4], [3, 3, 2]])
 
+_SCALING = {"rope_type": "linear", "factor": 2.0}
+
 CASES: dict[str, Case] = {
     "Linear": (lambda: nn.Linear(3, 4), (floats(2, 3),)),
     "Linear, no bias": (lambda: nn.Linear(3, 4, bias=False), (floats(2, 5, 3),)),
@@ -89,6 +91,16 @@ CASES: dict[str, Case] = {
     "CfC, random": (lambda: nn.CfC(3, Random(4, 2)), (floats(2, 5, 3),)),
     "PReLU": (lambda: nn.PReLU(3), (floats(2, 3),)),
     "Sequential": (lambda: nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), (floats(2, 3),)),
+    "RMSNorm, offset": (lambda: nn.RMSNorm(4, offset=1.0), (floats(2, 3, 4),)),
+    "RotaryEmbedding": (lambda: nn.RotaryEmbedding(4, scaling=_SCALING), (np.arange(3),)),
+    "CausalSelfAttention": (lambda: nn.CausalSelfAttention(8, 2), (floats(2, 5, 8),)),
+    "CausalSelfAttention, grouped": (
+        lambda: nn.CausalSelfAttention(
+            6, 4, num_kv_heads=2, head_dim=4, bias=False, window=3, softcap=2.0, norm_epsilon=1e-6
+        ),
+        (floats(2, 5, 6),),
+    ),
+    "GatedFeedForward": (lambda: nn.GatedFeedForward(4, 6), (floats(2, 3, 4),)),
 }
 
 # Activations are made from functions; what they need to be called with is theirs.

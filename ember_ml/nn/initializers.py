@@ -8,7 +8,9 @@ the window of a kernel. Further options are keywords: ``functools.partial(normal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,6 +21,9 @@ from ember_ml.spellings import accept, unknown_name, value_hint, value_named
 from ember_ml.types import DTypeLike, Shape, Tensor
 
 Initializer: TypeAlias = Callable[..., Any]
+
+# Whether parameters are left without values.
+_is_skipped: ContextVar[bool] = ContextVar("is_skipped", default=False)
 
 # Standard deviation of the standard normal distribution truncated to the interval from -2 to 2.
 _TRUNCATED = 0.87962566103423978
@@ -272,10 +277,30 @@ def initialized(
         initializer = get_initializer(value)
     except (TypeError, ValueError) as error:
         raise type(error)(str(error).replace("get_initializer: value", name, 1)) from None
+    if _is_skipped.get():
+        return ops.broadcast_to(ops.zeros((), dtype=dtype), _shape(shape))
     made: Any = initializer(shape, dtype)
     if tuple(ops.shape(made)) != _shape(shape):
         raise ValueError(f"{name} must return shape {list(_shape(shape))}, got {list(ops.shape(made))}")
     return made  # type: ignore[no-any-return]
+
+
+@contextmanager
+def skip_initialization() -> Iterator[None]:
+    """Leave the parameters of layers that are created in this block without values, for models that are loaded next.
+
+    They are zeros that, on engines with views, take no memory.
+
+    >>> from ember_ml.nn.modules import Linear
+    >>> with skip_initialization():
+    ...     Linear(2, 1).weight.tolist()
+    [[0.0], [0.0]]
+    """
+    before = _is_skipped.set(True)
+    try:
+        yield
+    finally:
+        _is_skipped.reset(before)
 
 
 def fans(shape: Shape) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from ember_ml import backend as _backends
 from ember_ml.dispatch import is_tensor as _is_tensor
 from ember_ml.dispatch import op
 from ember_ml.dtypes import free
+from ember_ml.ops._files import host_files as _host_files
 from ember_ml.ops.creation import asarray
 from ember_ml.tree import Tree
 from ember_ml.types import DeviceLike
@@ -37,7 +38,7 @@ def save(path: object, tree: Tree, metadata: object = None) -> None:
     >>> model["weights"][0].tolist(), model["epoch"]
     ([1.0, 2.0], 3)
     """
-    _files().save(path, tree, metadata)
+    _host_files().save(path, tree, metadata)
 
 
 @op(free, lazy=False, differentiable=False)
@@ -57,8 +58,10 @@ def load(path: object, device: DeviceLike | None = None, *, with_metadata: bool 
     [1, 2]
     """
     backend = _backends.current()
-    content = _files().read(path)
-    tree = _files().rebuilt(path, content, lambda array: backend.convert(array, backend.dtype(array.dtype), device))
+    content = _host_files().read(path)
+    tree = _host_files().rebuilt(
+        path, content, lambda array: backend.convert(array, backend.dtype(array.dtype), device)
+    )
     return (tree, content.metadata) if with_metadata else tree
 
 
@@ -81,11 +84,6 @@ def savez(path: Any, /, *arrays: Any, **named: Any) -> None:
         raise ValueError(f"savez: a tensor must have a name of its own, got {both} twice")
     contents = {name: x if _is_tensor(x) else asarray(x) for name, x in {**given, **named}.items()}
     save(place if place.endswith(".npz") else f"{place}.npz", contents)
-
-
-def _files() -> Any:
-    """Module that reads and writes files as NumPy arrays, for every engine."""
-    return _backends.load("numpy").module.io
 
 
 @op(free, lazy=False, differentiable=False)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -61,7 +62,7 @@ def read(path: object) -> Content:
     """Content of the file, or an error that names it if it is damaged or not in the format of its suffix."""
     source = Path(os.fspath(path))  # type: ignore[call-overload]
     reader = _format(source)[1]
-    with _naming_file(source):
+    with naming_file(source):
         content: Content = reader(source)
         return content
 
@@ -69,7 +70,7 @@ def read(path: object) -> Content:
 def rebuilt(path: object, content: Content, convert: Callable[[Array], Any]) -> Any:
     """Nested containers of a file, with each array passed through ``convert``."""
     arrays = content.arrays
-    with _naming_file(path):
+    with naming_file(path):
         if content.note is None:
             tree: Any = _flat(arrays)
         else:
@@ -83,7 +84,7 @@ def _flat(arrays: dict[str, Array]) -> dict[str, Any]:
 
 
 @contextmanager
-def _naming_file(path: object) -> Iterator[None]:
+def naming_file(path: object) -> Iterator[None]:
     """Raise a ``ValueError`` that names the file for any error caused by a damaged or foreign file."""
     try:
         yield
@@ -220,32 +221,48 @@ def _as_bits(array: Array) -> Array:
 
 
 # Names of dtypes in safetensors.
-_SAFE = {
+SAFE = {
     "BOOL": "bool", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "U8": "uint8", "U16": "uint16",
     "U32": "uint32", "U64": "uint64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
     "C64": "complex64",
 }  # fmt: skip
-_SAFE_NAMES = {dtype: name for name, dtype in _SAFE.items()}
+SAFE_NAMES = {dtype: name for name, dtype in SAFE.items()}
 
 
 # Largest header that the safetensors library reads.
 _LARGEST_HEADER = 100_000_000
 
 
+class Entry(NamedTuple):
+    """Tensor to write: its dtype, its shape, and a function that returns it, of any engine."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    make: Callable[[], Any]
+
+
 def _write_safetensors(file: BinaryIO, content: Content) -> None:
-    # The library's writer leaves its temporary file behind if the process is killed, and raises its own error class for
-    # a
-    # full disk.
     arrays, note = _encode(content, _as_reals)
+    entries = {
+        name: Entry(as_dtype(array.dtype).name, array.shape, lambda array=array: array)  # type: ignore[misc]
+        for name, array in arrays.items()
+    }
+    write_entries(file, entries, {**content.metadata, _NOTE: note})
+
+
+def write_entries(file: BinaryIO, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> None:
+    """Write a safetensors file; each tensor is made when it is written, so that one at a time is in memory."""
+    # The library's writer leaves its temporary file behind if the process is killed, and raises its own error class for
+    # a full disk.
+    sizes = {name: DTYPES[entry.dtype].itemsize for name, entry in entries.items()}
     # As in the library, the widest dtypes come first, so that all values are aligned.
-    names = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
-    header: dict[str, Any] = {"__metadata__": {**content.metadata, _NOTE: note}}
+    names = sorted(entries, key=lambda name: (-sizes[name], name))
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
     end = 0
     for name in names:
-        array = arrays[name]
-        begin, end = end, end + array.nbytes
-        dtype = _SAFE_NAMES[as_dtype(array.dtype).name]
-        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [begin, end]}
+        dtype, shape, _ = entries[name]
+        begin, end = end, end + math.prod(shape) * sizes[name]
+        header[name] = {"dtype": SAFE_NAMES[dtype], "shape": shape, "data_offsets": [begin, end]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     if len(text) > _LARGEST_HEADER:
@@ -253,7 +270,7 @@ def _write_safetensors(file: BinaryIO, content: Content) -> None:
     file.write(len(text).to_bytes(8, "little"))
     file.write(text)
     for name in names:
-        file.write(_buffer(arrays[name]))
+        file.write(_buffer(_to_host(entries[name].make(), (name,))))
 
 
 def _buffer(array: Array) -> memoryview:
@@ -261,22 +278,96 @@ def _buffer(array: Array) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _read_safetensors(path: Path) -> Content:
+class Header(NamedTuple):
+    """Header of a safetensors file: the entries of its tensors, its metadata, and where values begin."""
+
+    entries: dict[str, dict[str, Any]]
+    metadata: dict[str, str]
+    start: int
+
+
+def read_header(path: Path) -> Header:
+    """Header of a safetensors file; ``ValueError`` that names the tensor for one that does not fit the file."""
     from safetensors import safe_open
 
     with open(path, "rb") as file:
+        length = os.fstat(file.fileno()).st_size
         size = int.from_bytes(file.read(8), "little")
-        if size > min(_LARGEST_HEADER, os.fstat(file.fileno()).st_size - 8):
+        if length < 8 or size > min(_LARGEST_HEADER, length - 8):
             raise ValueError(f"the header must fit into the file and 100 MB, got a length of {size} bytes")
         # The library takes quadratic time in the number of duplicate keys, so reject them first.
         header = json.loads(file.read(size), object_pairs_hook=_unique)
-        # The library validates the rest; its NumPy reader does not support bfloat16, so values are read here.
-        with safe_open(path, framework="numpy"):
-            pass
-        metadata = header.pop("__metadata__", None) or {}
-        arrays = {name: _values(file, 8 + size, name, entry) for name, entry in header.items()}
+    if not isinstance(header, dict):
+        raise ValueError(f"the header must be a JSON object, got {written(header)}")
+    metadata = header.pop("__metadata__", None) or {}
+    for name, entry in header.items():
+        _check_entry(name, entry, length - 8 - size)
+    # The library validates the rest.
+    with safe_open(path, framework="numpy"):
+        pass
+    return Header(header, metadata, 8 + size)
+
+
+def _check_entry(name: str, entry: Any, length: int) -> None:
+    """Check the entry of a tensor in a file with ``length`` bytes of values."""
+    if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
+        raise ValueError(f"the entry of {name} must have a dtype, a shape and data_offsets, got {entry!r}")
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if dtype not in SAFE:
+        raise ValueError(f"{name} must have a dtype that tensors have, got {dtype}")
+    if not _are_sizes(shape):
+        raise ValueError(f"{name} must have a shape of integers >= 0, got {shape!r}")
+    if not _are_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
+        raise ValueError(f"{name} must have two data_offsets in ascending order, got {offsets!r}")
+    begin, end = offsets
+    expected = math.prod(shape) * DTYPES[SAFE[dtype]].itemsize
+    if end - begin != expected:
+        raise ValueError(f"{name} must have {expected} bytes, got {end - begin}")
+    if end > length:
+        raise ValueError(f"{name} must end within the file, got offset {end} in {length} bytes of values")
+
+
+def _are_sizes(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+
+
+def _read_safetensors(path: Path) -> Content:
+    header = read_header(path)
+    # The NumPy reader of the library does not support bfloat16, so values are read here.
+    with open(path, "rb") as file:
+        arrays = {name: _values(file, header.start, name, entry) for name, entry in header.entries.items()}
+    metadata = dict(header.metadata)
     note = metadata.pop(_NOTE, None)
     return Content(arrays, None if note is None else json.loads(note), metadata)
+
+
+def map_tensors(path: object, device: str | None = None) -> dict[str, Array]:
+    """Tensors of a safetensors file, as views of the file in memory; writing to them does not change the file."""
+    source = Path(os.fspath(path))  # type: ignore[call-overload]
+    with naming_file(source):
+        header = read_header(source)
+        if not header.entries:
+            return {}
+        # Empty tensors may be the last ones, behind the end of the mapping.
+        values = np.memmap(source, np.uint8, "c", header.start) if any(map(_size, header.entries.values())) else None
+        return {name: _mapped(values, entry) for name, entry in header.entries.items()}
+
+
+def _size(entry: dict[str, Any]) -> int:
+    begin, end = entry["data_offsets"]
+    return end - begin
+
+
+def _mapped(values: Any, entry: dict[str, Any]) -> Array:
+    dtype = DTYPES[SAFE[entry["dtype"]]]
+    if not _size(entry):
+        return np.empty(entry["shape"], dtype)
+    begin, end = entry["data_offsets"]
+    # A plain array, since operations on instances of memmap are slower.
+    part = np.asarray(values)[begin:end]
+    if part.ctypes.data % dtype.alignment:
+        part = part.copy()
+    return part.view(dtype).reshape(entry["shape"])
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -290,14 +381,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _values(file: BinaryIO, start: int, name: str, entry: dict[str, Any]) -> Array:
-    if entry["dtype"] not in _SAFE:
-        raise ValueError(f"{name} must have a dtype that tensors have, got {entry['dtype']}")
-    dtype = DTYPES[_SAFE[entry["dtype"]]]
-    begin, end = entry["data_offsets"]
-    array = np.empty(entry["shape"], dtype)
-    if array.nbytes != end - begin:
-        raise ValueError(f"{name} must have {array.nbytes} bytes, got {end - begin}")
-    file.seek(start + begin)
+    array = np.empty(entry["shape"], DTYPES[SAFE[entry["dtype"]]])
+    file.seek(start + entry["data_offsets"][0])
     if array.nbytes and file.readinto(array.reshape(-1).view(np.uint8)) != array.nbytes:  # type: ignore[attr-defined]
         raise ValueError(f"{name} must end within the file")
     return array

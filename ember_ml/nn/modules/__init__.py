@@ -29,6 +29,9 @@ from ember_ml.nn.modules.convolution import Conv3d as Conv3d
 from ember_ml.nn.modules.convolution import ConvTranspose1d as ConvTranspose1d
 from ember_ml.nn.modules.convolution import ConvTranspose2d as ConvTranspose2d
 from ember_ml.nn.modules.convolution import ConvTranspose3d as ConvTranspose3d
+from ember_ml.nn.modules.decoding import CausalSelfAttention as CausalSelfAttention
+from ember_ml.nn.modules.decoding import GatedFeedForward as GatedFeedForward
+from ember_ml.nn.modules.decoding import RotaryEmbedding as RotaryEmbedding
 from ember_ml.nn.modules.embedding import Embedding as Embedding
 from ember_ml.nn.modules.embedding import PositionalEmbedding as PositionalEmbedding
 from ember_ml.nn.modules.embedding import PositionalEncoding as PositionalEncoding

@@ -103,7 +103,7 @@ class MultiHeadAttention(Module):
         if mask is not None and len(ops.shape(mask)) == 3:
             mask = ops.expand_dims(mask, axis=1)
         if self.dropout and self.training:
-            mixed = self._attend_with_dropout(q, k, v, mask, is_causal, causal_alignment)
+            mixed = attend(q, k, v, mask, self.dropout, is_causal=is_causal, causal_alignment=causal_alignment)
         else:
             mixed = ops.dot_product_attention(q, k, v, mask, is_causal=is_causal, causal_alignment=causal_alignment)
         batch, length = mixed.shape[:2]
@@ -113,26 +113,50 @@ class MultiHeadAttention(Module):
         batch, length, features = x.shape
         return ops.reshape(x, (batch, length, count, features // count))
 
-    def _attend_with_dropout(self, q: Any, k: Any, v: Any, mask: Any, is_causal: bool, alignment: str) -> Any:
-        """``ops.dot_product_attention`` with dropout of the attention weights."""
-        runs = self.num_heads // self._kv_heads
-        if runs > 1:
-            k, v = ops.repeat(k, runs, axis=2), ops.repeat(v, runs, axis=2)
-        q, k, v = (ops.swapaxes(x, 1, 2) for x in (q, k, v))
-        scores: Any = ops.multiply(ops.matmul(q, ops.matrix_transpose(k)), 1 / math.sqrt(q.shape[-1]))
-        if is_causal:
-            offset = causal_offset(scores.shape[-2], scores.shape[-1], alignment)
-            visible = ops.tril(ops.ones(tuple(scores.shape[-2:]), device=ops.get_device(scores)), k=offset)
-            scores = ops.where(ops.greater(visible, 0), scores, -math.inf)
-        if mask is not None:
-            scores = ops.where(ops.broadcast_to(mask, tuple(scores.shape)), scores, -math.inf)
-        if mask is not None or (is_causal and offset < 0):
-            # Softmax is NaN for a query without visible keys; its result is zero.
-            blind = ops.logical_not(ops.any(ops.greater(scores, -math.inf), axis=-1, keepdims=True))
-            weights = ops.where(blind, 0, ops.softmax(ops.where(blind, 0, scores)))
-        else:
-            weights = ops.softmax(scores)
-        return ops.swapaxes(ops.matmul(ops.dropout(weights, self.dropout), v), 1, 2)
+
+def attend(
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any,
+    dropout: float = 0.0,
+    *,
+    is_causal: bool = False,
+    causal_alignment: str = "top_left",
+    scale: float | None = None,
+    softcap: float | None = None,
+) -> Any:
+    """``ops.dot_product_attention`` by its formula, with what fused kernels do not have.
+
+    Args:
+        dropout: rate of dropout of the attention weights.
+        softcap: scores ``s`` become ``softcap * tanh(s / softcap)``.
+
+    >>> ones = ops.ones((1, 2, 1, 4))
+    >>> attend(ones, ones, ones, None).tolist() == ones.tolist()
+    True
+    """
+    runs = q.shape[2] // k.shape[2]
+    if runs > 1:
+        k, v = ops.repeat(k, runs, axis=2), ops.repeat(v, runs, axis=2)
+    q, k, v = (ops.swapaxes(x, 1, 2) for x in (q, k, v))
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    scores: Any = ops.multiply(ops.matmul(q, ops.matrix_transpose(k)), factor)
+    if softcap is not None:
+        scores = ops.multiply(ops.tanh(ops.multiply(scores, 1 / softcap)), softcap)
+    if is_causal:
+        offset = causal_offset(scores.shape[-2], scores.shape[-1], causal_alignment)
+        visible = ops.tril(ops.ones(tuple(scores.shape[-2:]), device=ops.get_device(scores)), k=offset)
+        scores = ops.where(ops.greater(visible, 0), scores, -math.inf)
+    if mask is not None:
+        scores = ops.where(ops.broadcast_to(mask, tuple(scores.shape)), scores, -math.inf)
+    if mask is not None or (is_causal and offset < 0):
+        # Softmax is NaN for a query without visible keys; its result is zero.
+        blind = ops.logical_not(ops.any(ops.greater(scores, -math.inf), axis=-1, keepdims=True))
+        weights = ops.where(blind, 0, ops.softmax(ops.where(blind, 0, scores)))
+    else:
+        weights = ops.softmax(scores)
+    return ops.swapaxes(ops.matmul(ops.dropout(weights, dropout) if dropout else weights, v), 1, 2)
 
 
 class FeedForward(Module):

@@ -148,11 +148,12 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """``x / sqrt(mean(x ** 2) + epsilon)`` over its last axes, times ``weight``.
+    """``x / sqrt(mean(x ** 2) + epsilon)`` over its last axes, times ``offset + weight``.
 
     Args:
         normalized_shape: length of the last axis, or lengths of the last axes.
-        affine: whether to learn a weight.
+        affine: whether to learn a weight, which is ``1 - offset`` at first.
+        offset: 1 for weights that are stored as differences from 1.
 
     >>> RMSNorm(2, epsilon=0.0)([[2.0, 2.0], [-4.0, 4.0]]).tolist()
     [[1.0, 1.0], [-1.0, 1.0]]
@@ -164,15 +165,25 @@ class RMSNorm(Module):
         epsilon: float = 1e-5,
         affine: bool = True,
         *,
+        offset: float = 0.0,
         dtype: DTypeLike | None = None,
     ) -> None:
         shape = _sizes(self, normalized_shape)
         self.normalized_shape, self.epsilon, self.affine = normalized_shape, epsilon, affine
-        self.weight: Any = Parameter(ops.ones(shape, dtype=dtype)) if affine else None
+        self.offset = offset
+        self.weight: Any = Parameter(ops.full(shape, 1.0 - offset, dtype=dtype)) if affine else None
         self._axes = _last_axes(shape)
 
     def forward(self, x: Any) -> Tensor:
-        return ops.rms_normalization(x, self.weight, self._axes, self.epsilon)
+        if not self.offset or self.weight is None:
+            return ops.rms_normalization(x, self.weight, self._axes, self.epsilon)
+        # In float32, where the sum is exact for weights in float16 and bfloat16.
+        is_narrow = ops.dtype(x).bits < 32 and ops.is_float(x)
+        weight = ops.cast(self.weight, "float32") if ops.dtype(self.weight).bits < 32 else self.weight
+        y = ops.rms_normalization(
+            ops.cast(x, "float32") if is_narrow else x, ops.add(weight, self.offset), self._axes, self.epsilon
+        )
+        return ops.cast(y, ops.dtype(x)) if is_narrow else y
 
 
 class GroupNorm(Module):

@@ -103,11 +103,26 @@ def _third(x: Any, number: int, then: Callable[[Any], Any]) -> Any:
 
 def _conversion(layer: Module | None, name: str, channels: int) -> Callable[[Any], Any]:
     """Function from a tensor of torch's layer to that of ``layer``."""
-    if name != "weight":
-        return _same
-    if isinstance(layer, Linear):
-        return _transposed if channels == 1 else lambda x: _unflattened(x, channels)
-    return _outputs_last if isinstance(layer, Convolution) else _same
+    if isinstance(layer, Linear) and name == "weight" and channels > 1:
+        return lambda x: _unflattened(x, channels)
+
+    def convert(x: Any) -> Any:
+        axes = torch_axes(layer, name, len(x.shape))
+        return x if axes is None else ops.permute_dims(x, axes)
+
+    return convert
+
+
+def torch_axes(layer: Module | None, name: str, ndim: int) -> tuple[int, ...] | None:
+    """Axes of a tensor of torch's layer in the order of ``layer``; ``None`` if the order is the same.
+
+    >>> torch_axes(Linear(2, 3), "weight", 2)
+    (1, 0)
+    """
+    if name != "weight" or not isinstance(layer, (Linear, Convolution)):
+        return None
+    # Kernels have the axes (spatial..., in, out), in torch (out, in, spatial...).
+    return (*range(2, ndim), 1, 0)
 
 
 def _recurrent(layer: Recurrent, prefix: str, name: str) -> Target:
@@ -127,11 +142,6 @@ def _same(x: Any) -> Any:
 
 def _transposed(x: Any) -> Any:
     return ops.transpose(x)
-
-
-def _outputs_last(x: Any) -> Any:
-    """Kernel with the axes (spatial..., in, out), from (out, in, spatial...)."""
-    return ops.permute_dims(x, (*range(2, len(x.shape)), 1, 0))
 
 
 def _unflattened(x: Any, channels: int) -> Any:

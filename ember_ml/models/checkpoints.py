@@ -1,0 +1,140 @@
+"""``load`` and ``save``: models from and to folders in the layout of Hugging Face."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ember_ml import ops
+from ember_ml.backend import use_backend
+from ember_ml.dtypes import KINDS, as_dtype
+from ember_ml.errors import UnsupportedError
+from ember_ml.extend import map_tensors
+from ember_ml.models import files
+from ember_ml.models.architectures import architecture_of, find_architecture
+from ember_ml.models.pretrained import PretrainedModel, Source
+from ember_ml.nn.initializers import skip_initialization
+from ember_ml.types import DeviceLike, DTypeLike
+
+# Largest file of weights, as in transformers.
+_SHARD_SIZE = 50 * 10**9
+
+
+def load(
+    folder_or_file: str | os.PathLike[str], dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Any:
+    """Model in a folder with ``config.json`` and ``model.safetensors``, in evaluation mode, on the active backend.
+
+    Weights in several files with an index are read too. Tensors are views of the files in memory where the engine
+    supports it. If anything is wrong, the error names the file and the tensor, and there is no model.
+
+    Args:
+        folder_or_file: the folder, a ``.safetensors`` file in it, or an index.
+        dtype: dtype of the floating-point parameters, by default those of the files.
+        device: device of the parameters, by default the default device.
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    if wanted is not None and wanted.kind not in KINDS["floating"]:
+        raise TypeError(f"load: dtype must be floating, got {wanted.name}")
+    folder, paths, index = files.locate(folder_or_file)
+    values = files.read_config(folder)
+    try:
+        kind = find_architecture(values)
+        config = kind.config_class.from_dict(values)
+    except (TypeError, UnsupportedError, ValueError) as error:
+        raise type(error)(f"{folder / files.CONFIG}: {error}") from error
+    stored = files.find_tensors(paths, index)
+    # NumPy has views, so that parameters that are replaced next take no memory.
+    with use_backend("numpy"), skip_initialization():
+        try:
+            model = kind(config)
+        except (TypeError, UnsupportedError, ValueError) as error:
+            raise type(error)(f"{folder / files.CONFIG}: {error}") from error
+    sources = _match(model, stored, index or paths[0])
+    model.assign(_read(model, sources, stored, wanted, device))
+    return model.eval()
+
+
+def _match(model: PretrainedModel, stored: dict[str, files.Stored], where: Path) -> dict[str, Source]:
+    """Source of each tensor of the model; an error lists what is missing, left over or of another shape."""
+    names = _with_base(model, stored)
+    ties = model.layout().ties
+    state: Any = model.state_dict()
+    sources = model.sources()
+    missing, misshapen = [], []
+    used: set[str] = set()
+    found: dict[str, Source] = {}
+    for path, source in sources.items():
+        name = names.get(source.name)
+        if name is None:
+            if path not in ties:
+                missing.append(source.name)
+            continue
+        used.add(name)
+        expected = source.stored_shape(tuple(state[path].shape))
+        actual = stored[name]
+        if actual.shape != expected:
+            misshapen.append(f"  {name} in {actual.path}: {list(actual.shape)} where the model has {list(expected)}")
+        elif as_dtype(actual.dtype).kind not in KINDS["floating"] and ops.is_float(state[path]):
+            misshapen.append(f"  {name} in {actual.path}: {actual.dtype} where the model has floating-point numbers")
+        if path not in ties:
+            found[path] = source._replace(name=name)
+    extra = [name for ours, name in names.items() if name not in used and not model.is_ignored(ours)]
+    complaints = [f"missing: {', '.join(dict.fromkeys(missing))}"] if missing else []
+    complaints += [f"extra: {', '.join(extra)}"] if extra else []
+    complaints += ["wrong shape or dtype:", *dict.fromkeys(misshapen)] if misshapen else []
+    if complaints:
+        raise ValueError(
+            "\n".join([f"{where} must have the tensors of {type(model).__name__} in config.json", *complaints])
+        )
+    return found
+
+
+def _with_base(model: PretrainedModel, stored: dict[str, files.Stored]) -> dict[str, str]:
+    """Names in the files by their full names; files of a model without its head lack the prefix ``base``."""
+    base = model.base
+    expected = {source.name for source in model.sources().values()}
+    if not base or any(name.startswith(base) for name in stored):
+        return {name: name for name in stored}
+    return {name if name in expected else base + name: name for name in stored}
+
+
+def _read(
+    model: PretrainedModel, sources: dict[str, Source], stored: dict[str, files.Stored], dtype: Any, device: Any
+) -> dict[str, Any]:
+    """Tensors of the model by path, of the active backend."""
+    by_file: dict[Path, list[tuple[str, Source]]] = {}
+    for path, source in sources.items():
+        by_file.setdefault(stored[source.name].path, []).append((path, source))
+    found: dict[str, Any] = {}
+    for file, wanted in by_file.items():
+        tensors: dict[str, Any] = map_tensors(file, device)
+        for path, source in wanted:
+            x = source.extract(tensors[source.name])
+            found[path] = ops.cast(x, dtype) if dtype is not None and ops.is_float(x) else x
+    for path, tensor in model.tensors().items():
+        if path not in found:
+            found[path] = ops.asarray(tensor, device=device)
+    return found
+
+
+def save(model: PretrainedModel, folder: str | os.PathLike[str], *, max_shard_size: int = _SHARD_SIZE) -> None:
+    """Write a model to a folder that ``transformers`` and ``load`` open.
+
+    Each file is replaced atomically, and ``config.json`` is written last.
+
+    Args:
+        max_shard_size: number of bytes above which the weights are written to several files with an index.
+    """
+    if not isinstance(model, PretrainedModel):
+        raise TypeError(f"save: model must be one of ember_ml.models, got {type(model).__name__}")
+    if max_shard_size < 1:
+        raise ValueError(f"save: max_shard_size must be >= 1, got {max_shard_size}")
+    entries = model.stored()
+    dtypes = {entry[0] for entry in entries.values() if entry[0] in ("float16", "bfloat16", "float32", "float64")}
+    config = {**model.config.to_dict(), "architectures": [architecture_of(model)]}
+    config.pop("torch_dtype", None)
+    if len(dtypes) == 1:
+        config["dtype"] = dtypes.pop()
+    files.write_folder(Path(folder), config, entries, max_shard_size)

@@ -1,0 +1,216 @@
+"""Base classes of architectures: the configuration, and the model with its table of tensor names."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import NoneType, UnionType
+from typing import Any, ClassVar, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
+
+from ember_ml import ops
+from ember_ml.dtypes import as_dtype
+from ember_ml.nn.modules import Module
+from ember_ml.nn.modules.torch_state import torch_axes
+from ember_ml.types import DTypeLike, Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Configuration of an architecture: the entries of ``config.json`` that it uses, under the same names.
+
+    ``extra`` has the other entries, which ``to_dict`` writes back unchanged.
+    """
+
+    model_type: str = ""
+    architectures: list[str] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    # Entries of config.json that have another name here, and their names here.
+    aliases: ClassVar[Mapping[str, str]] = {}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Configuration with the entries of a ``config.json``; an entry of the wrong type is an error."""
+        hints = get_type_hints(cls)
+        names = {entry.name for entry in dataclasses.fields(cls)} - {"extra"}
+        given = {cls.aliases.get(name, name): value for name, value in values.items()}
+        own = {name: value for name, value in given.items() if name in names}
+        wrong = [
+            f"{name} must be {_written_type(hints[name])}, got {value!r}"
+            for name, value in own.items()
+            if not _is_of(value, hints[name])
+        ]
+        required = {
+            entry.name
+            for entry in dataclasses.fields(cls)
+            if entry.default is dataclasses.MISSING and entry.default_factory is dataclasses.MISSING
+        }
+        wrong += [f"{name} must be given" for name in sorted(required - own.keys())]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        config = cls(**own, extra={name: value for name, value in given.items() if name not in names})
+        config.check()
+        return config
+
+    def to_dict(self) -> dict[str, Any]:
+        """Entries for a ``config.json``."""
+        entries = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self) if entry.name != "extra"}
+        return {**self.extra, **entries}
+
+    def check(self) -> None:
+        """Raise ``ValueError`` for values that the architecture does not support; subclasses override this method."""
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    if hint is Any:
+        return True
+    if get_origin(hint) in (Union, UnionType):
+        return any(_is_of(value, option) for option in get_args(hint))
+    kind = get_origin(hint) or hint
+    if kind is float:
+        return type(value) in (int, float) and math.isfinite(value)
+    return type(value) is kind
+
+
+def _written_type(hint: Any) -> str:
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    words = {int: "an integer", float: "a number", bool: "true or false", str: "a string", NoneType: "null"}
+    return " or ".join(words.get(option, (get_origin(option) or option).__name__) for option in options)
+
+
+class Theirs(NamedTuple):
+    """Name of a layer or tensor in the files of an architecture, if its layout there is not that of ``torch.nn``.
+
+    ``is_ours``: weights have the axes of this library. ``part``: the tensor is part number ``part[0]`` of ``part[1]``
+    equal parts along the last axis, in the layout of this library.
+    """
+
+    name: str
+    is_ours: bool = False
+    part: tuple[int, int] = (0, 1)
+
+
+class Source(NamedTuple):
+    """Where a file has a tensor of the model: its name, its axes in the order of the model's, and its part of them."""
+
+    name: str
+    axes: tuple[int, ...] | None
+    part: tuple[int, int]
+
+    def stored_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Shape in the file of a tensor that has ``shape`` in the model."""
+        if self.part[1] > 1:
+            shape = (*shape[:-1], shape[-1] * self.part[1])
+        if self.axes is None:
+            return shape
+        stored = [0] * len(shape)
+        for place, axis in enumerate(self.axes):
+            stored[axis] = shape[place]
+        return tuple(stored)
+
+    def extract(self, stored: Any) -> Any:
+        """Tensor of the model in that of the file."""
+        x = stored if self.axes is None else ops.permute_dims(stored, self.axes)
+        index, count = self.part
+        if count == 1:
+            return x
+        size = x.shape[-1] // count
+        return x[..., index * size : (index + 1) * size]
+
+    def restore(self, tensors: list[Any]) -> Any:
+        """Tensor of the file, from all parts of it in the model."""
+        x = tensors[0] if len(tensors) == 1 else ops.concat(tensors, axis=-1)
+        if self.axes is None:
+            return x
+        return ops.permute_dims(x, tuple(sorted(range(len(self.axes)), key=self.axes.__getitem__)))
+
+
+class PretrainedModel(Module):
+    """Base class of architectures: a model with a configuration, whose tensors have other names in files.
+
+    A subclass defines ``__init__(self, config, *, dtype=None)``, ``forward``, and:
+
+    - ``config_class``: its subclass of ``Config``.
+    - ``names``: the name in files of each layer or tensor by its path; ``{}`` in both is a number. The longest path
+      wins. Layouts are those of ``torch.nn`` unless a ``Theirs`` says otherwise.
+    - ``base``: prefix of the names that files of the model without its head do not have.
+    - ``ignored``: patterns (regular expressions) of names in files that are not loaded.
+    """
+
+    config_class: ClassVar[type[Config]]
+    names: ClassVar[Mapping[str, str | Theirs]]
+    base: ClassVar[str] = ""
+    ignored: ClassVar[tuple[str, ...]] = ()
+
+    config: Any
+
+    def __init__(self, config: Any, *, dtype: DTypeLike | None = None) -> None:
+        raise NotImplementedError(f"{type(self).__name__}: a subclass of PretrainedModel must define __init__")
+
+    def sources(self) -> dict[str, Source]:
+        """Where a file has each tensor of ``state_dict()``, by its path."""
+        modules = dict(self.named_modules())
+        found: dict[str, Source] = {}
+        for path, tensor in self.state_dict().items():
+            theirs, rest = _find(self.names, path, type(self).__name__)
+            prefix, _, name = path.rpartition(".")
+            axes = None if theirs.is_ours else torch_axes(modules.get(prefix), name, len(tensor.shape))
+            found[path] = Source(theirs.name + rest, axes, theirs.part)
+        return found
+
+    def stored(self) -> dict[str, tuple[str, tuple[int, ...], Callable[[], Tensor]]]:
+        """Dtype, shape and a function that makes the tensor, for each tensor of a file, by its name there."""
+        parts: dict[str, dict[int, tuple[str, Source]]] = {}
+        ties = self.layout().ties
+        for path, source in self.sources().items():
+            if path not in ties:
+                parts.setdefault(source.name, {})[source.part[0]] = path, source
+        state: dict[str, Any] = self.state_dict()
+        found: dict[str, tuple[str, tuple[int, ...], Callable[[], Tensor]]] = {}
+        for name, pieces in parts.items():
+            tensors = [state[pieces[index][0]] for index in sorted(pieces)]
+            source = pieces[0][1]
+            shape = source.stored_shape(tuple(tensors[0].shape))
+            found[name] = as_dtype(tensors[0].dtype).name, shape, partial(source.restore, tensors)
+        return found
+
+    def is_ignored(self, name: str) -> bool:
+        """Whether a tensor of a file is not loaded."""
+        return any(re.fullmatch(pattern, name) for pattern in self.ignored)
+
+
+def _find(names: Mapping[str, str | Theirs], path: str, model: str) -> tuple[Theirs, str]:
+    """Entry for the longest part of ``path`` that ``names`` has, with its numbers, and the rest of the path."""
+    parts = path.split(".")
+    numbers = [part for part in parts if part.isdigit()]
+    for length in range(len(parts), 0, -1):
+        key = ".".join("{}" if part.isdigit() else part for part in parts[:length])
+        if key in names:
+            entry = names[key]
+            theirs = entry if isinstance(entry, Theirs) else Theirs(entry)
+            rest = "".join(f".{part}" for part in parts[length:])
+            return theirs._replace(name=theirs.name.format(*numbers)), rest
+    raise ValueError(f"{model}: names must have an entry for every tensor, got none for {path!r}")
+
+
+# Names of activations in config.json that are other ones here, with options.
+_ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "gelu_new": partial(ops.gelu, approximate=True),
+    "gelu_pytorch_tanh": partial(ops.gelu, approximate=True),
+    "gelu": ops.gelu,
+    "relu": ops.relu,
+    "silu": ops.silu,
+    "swish": ops.silu,
+    "tanh": ops.tanh,
+}
+
+
+def activation(name: str) -> Callable[[Any], Any]:
+    """Function that ``config.json`` calls ``name``."""
+    if name not in _ACTIVATIONS:
+        raise ValueError(f"the activation must be one of {', '.join(_ACTIVATIONS)}, got {name!r}")
+    return _ACTIVATIONS[name]

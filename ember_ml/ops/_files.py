@@ -1,0 +1,62 @@
+"""Files of tensors as other libraries lay them out, read without copies where the engine can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ember_ml import backend as _backends
+from ember_ml.types import DeviceLike, Tensor
+from emberlint import atomic
+
+StrPath = str | PathLike[str]
+
+
+def host_files() -> Any:
+    """Module that reads and writes files as NumPy arrays, for every engine."""
+    return _backends.load("numpy").module.io
+
+
+def tensor_entries(path: StrPath) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Dtypes and shapes of the tensors of a safetensors file, by name, without reading them.
+
+    A ``ValueError`` names the file, and the tensor that does not fit it.
+    """
+    files = host_files()
+    with files.naming_file(path):
+        return {
+            name: (files.SAFE[entry["dtype"]], tuple(entry["shape"]))
+            for name, entry in files.read_header(Path(path)).entries.items()
+        }
+
+
+def map_tensors(path: StrPath, device: DeviceLike | None = None) -> dict[str, Tensor]:
+    """Tensors of a safetensors file on the active backend, as views of the file in memory where the engine has them."""
+    backend = _backends.current()
+    place = backend.device if device is None else backend.find_device(device)
+    files = host_files()
+    with files.naming_file(path):
+        own = getattr(_backends.submodule(backend.module, "io"), "map_tensors", None)
+        if own is not None:
+            found: dict[str, Tensor] = own(path, place)
+            return found
+        return {
+            name: backend.convert(array, backend.dtype(array.dtype), place)
+            for name, array in files.map_tensors(path).items()
+        }
+
+
+def write_tensors(
+    path: StrPath, entries: Mapping[str, tuple[str, tuple[int, ...], Callable[[], Any]]], metadata: Mapping[str, str]
+) -> None:
+    """Replace a safetensors file atomically; each tensor is made when it is written, so one at a time is in memory.
+
+    Args:
+        entries: by name, the dtype and the shape of a tensor, and a function that returns it, on any engine.
+        metadata: strings to store in the file.
+    """
+    files = host_files()
+    with atomic.replacing(path) as file:
+        files.write_entries(file, {name: files.Entry(*entry) for name, entry in entries.items()}, metadata)

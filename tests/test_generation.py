@@ -1,0 +1,258 @@
+"""Generation: one seed is one text on every engine, in every batch, compiled or not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ember_ml
+from ember_ml import models, ops
+from ember_ml.cli import main
+from ember_ml.models.generation import Choice
+from tests.decoders import reference
+
+SAMPLING = {"seed": 7, "temperature": 0.8, "top_k": 60, "top_p": 0.97, "stop": ()}
+PROMPTS = [[5, 9, 1], [4, 8, 15, 16, 23, 42, 7, 7, 3, 99, 0, 50, 61], [77]]
+
+
+def model(name: str = "llama-plain") -> Any:
+    return models.load(reference(name).folder)
+
+
+@cache
+def long_folder() -> Path:
+    """A model of 256 positions."""
+    from tempfile import mkdtemp
+
+    folder = Path(mkdtemp(prefix="ember-ml-models-"))
+    with ember_ml.use_backend("numpy"):
+        models.save(model(), folder)
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "max_position_embeddings": 256}))
+    return folder
+
+
+@cache
+def texts() -> list[list[int]]:
+    """200 tokens after each of the prompts, on NumPy, one at a time."""
+    with ember_ml.use_backend("numpy"):
+        found = models.load(long_folder())
+        return [found.generate(prompt, 200, **SAMPLING) for prompt in PROMPTS]
+
+
+def test_one_seed_is_one_text_alone_and_in_a_batch(backend: str) -> None:
+    found = models.load(long_folder())
+    assert all(len(text) == 200 for text in texts())
+    assert len({tuple(text) for text in texts()}) == 3
+    assert found.generate(PROMPTS, 200, **SAMPLING) == texts()
+    assert found.generate(PROMPTS[0], 200, **SAMPLING) == texts()[0]
+
+
+@pytest.mark.parametrize("engine", ["mlx", "jax"])
+def test_one_seed_is_one_text_compiled_or_not(engine: str) -> None:
+    """What torch compiles is tested on fewer tokens below, since its compiler takes longest."""
+    pytest.importorskip(engine)
+    with ember_ml.use_backend(engine):
+        found = models.load(long_folder())
+        assert found.generate(PROMPTS, 200, compile=True, **SAMPLING) == texts()
+        if engine == "jax":
+            assert found.generate(PROMPTS[:1], 8, compile=False, **SAMPLING) == [texts()[0][:8]]
+
+
+def test_seeds_for_each_prompt(backend: str) -> None:
+    found = model()
+    options = {**SAMPLING, "seed": [7, 8, 7]}
+    first, second, third = found.generate([[5, 9]] * 3, 12, **options)
+    assert first == third == found.generate([5, 9], 12, **SAMPLING)
+    assert second == found.generate([5, 9], 12, **{**SAMPLING, "seed": 8}) != first
+
+
+def test_the_seed_of_the_process_is_used_without_one(backend: str) -> None:
+    found = model()
+    ops.set_seed(3)
+    first = found.generate([5], 12)
+    ops.set_seed(3)
+    assert found.generate([5], 12) == first
+    assert found.generate([5], 12) != first
+
+
+def test_a_stream_has_the_tokens_of_generate_one_at_a_time(backend: str) -> None:
+    found = model()
+    stream = found.stream([5, 9, 1], 10, **SAMPLING)
+    first = next(stream)
+    assert type(first) is int
+    assert [first, *stream] == found.generate([5, 9, 1], 10, **SAMPLING)
+
+
+def test_stop_tokens_end_a_text_and_are_not_in_it(backend: str) -> None:
+    found = model()
+    text = found.generate([5, 9, 1], 10, temperature=0)
+    stop = text[4]
+    short = text[: text.index(stop)]
+    assert found.generate([5, 9, 1], 10, temperature=0, stop=stop) == short
+    assert found.generate([[5, 9, 1], [2]], 10, temperature=0, stop=[stop])[0] == short
+    assert list(found.stream([5, 9, 1], 10, temperature=0, stop=[stop, 1000])) == short
+
+
+def test_the_tokens_of_the_configuration_stop_by_default(tmp_path: Path) -> None:
+    with ember_ml.use_backend("numpy"):
+        text = model().generate([5, 9, 1], 10, temperature=0)
+        models.save(model(), tmp_path)
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "eos_token_id": text[3]}))
+        found = models.load(tmp_path)
+        assert found.generate([5, 9, 1], 10, temperature=0) == text[: text.index(text[3])]
+        assert found.generate([5, 9, 1], 10, temperature=0, stop=()) == text
+
+
+def test_texts_end_at_the_last_position(backend: str) -> None:
+    found = model()
+    prompt = [1] * 90
+    assert len(found.generate(prompt, 20, temperature=0)) == 6
+    short, long = found.generate([[2, 3], prompt], 20, temperature=0)
+    assert short == found.generate([2, 3], 20, temperature=0)
+    assert long == found.generate(prompt, 20, temperature=0)
+    assert found.generate([1] * 96, 20, temperature=0) == []
+    assert found.generate([1], 0) == []
+
+
+def test_a_model_in_training_mode_is_back_in_it(backend: str) -> None:
+    found = model("gpt2-plain").train()
+    assert found.generate([1, 2], 4, temperature=0) == found.eval().generate([1, 2], 4, temperature=0)
+    found.train()
+    list(found.stream([1, 2], 4))
+    assert found.training
+
+
+def test_the_backend_is_that_of_the_model() -> None:
+    with ember_ml.use_backend("torch"):
+        found = model()
+    with ember_ml.use_backend("numpy"):
+        assert found.generate([5, 9, 1], 6, **SAMPLING) == model().generate([5, 9, 1], 6, **SAMPLING)
+        stream = found.stream([5], 3)
+        next(stream)
+        assert ember_ml.get_backend() == "numpy"
+
+
+def test_choices_are_among_the_best(backend: str) -> None:
+    scores = ops.asarray([[0.0, 3.0, 1.0, 2.0, -1.0]] * 2)
+    keys = [1, 2]
+    drawn = {choice for number in range(40) for choice in Choice(1.0, 2, None)(scores, keys, number).tolist()}
+    assert drawn == {1, 3}
+    # The probabilities are 0.03, 0.64, 0.09, 0.24, 0.01.
+    drawn = {choice for number in range(60) for choice in Choice(1.0, None, 0.7)(scores, keys, number).tolist()}
+    assert drawn == {1, 3}
+    drawn = {choice for number in range(9) for choice in Choice(1.0, None, 1e-6)(scores, keys, number).tolist()}
+    assert drawn == {1}
+
+
+def test_choices_have_the_probabilities_of_the_scores() -> None:
+    with ember_ml.use_backend("numpy"):
+        scores = ops.log(ops.asarray([[0.1, 0.2, 0.7]]))
+        drawn = [Choice(1.0, None, None)(scores, [4], number).tolist()[0] for number in range(3000)]
+    for token, expected in enumerate((0.1, 0.2, 0.7)):
+        assert abs(drawn.count(token) / 3000 - expected) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "kind", "message"),
+    [
+        (([],), {}, ValueError, "prompt must have at least 1 token, got none"),
+        (([100],), {}, ValueError, "tokens must be >= 0 and < 100, got 100"),
+        (([1.5],), {}, TypeError, "prompt must be a list of integers"),
+        (("text",), {}, TypeError, "prompt must be tokens unless a tokenizer is given, got text"),
+        (([1] * 97,), {}, ValueError, "at most 96 tokens, the number of positions of the model, got 97"),
+        (([1], -1), {}, ValueError, "max_tokens must be an integer >= 0, got -1"),
+        (([1],), {"temperature": -1.0}, ValueError, "temperature must be >= 0, got -1.0"),
+        (([1],), {"top_k": 0}, ValueError, "top_k must be an integer >= 1, got 0"),
+        (([1],), {"top_p": 0.0}, ValueError, "top_p must be > 0 and <= 1, got 0.0"),
+        (([1],), {"stop": "x"}, TypeError, "stop must be tokens unless a tokenizer is given, got 'x'"),
+        (([1],), {"seed": [1, 2]}, ValueError, "seed must be one number or one for each prompt, got 2 for 1"),
+    ],
+)
+def test_bad_arguments(arguments: Any, options: Any, kind: type[Exception], message: str) -> None:
+    with ember_ml.use_backend("numpy"), pytest.raises(kind, match=f"generate: .*{message}"):
+        model().generate(*arguments, **options)
+
+
+def test_a_stream_is_of_one_prompt() -> None:
+    with ember_ml.use_backend("numpy"), pytest.raises(ValueError, match="stream: prompt must be one, got 2"):
+        model().stream([[1], [2]])
+
+
+@cache
+def folder_with_tokenizer() -> Path:
+    """The long model, and a tokenizer with a word for each token."""
+    tokenizers = pytest.importorskip("tokenizers")
+    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({f"w{i}": i for i in range(100)}, unk_token="w0"))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    inner.save(str(long_folder() / "tokenizer.json"))
+    return long_folder()
+
+
+def test_texts_with_a_tokenizer(backend: str) -> None:
+    tokenizer = models.load_tokenizer(folder_with_tokenizer())
+    found = model()
+    tokens = found.generate([5, 9], 8, **SAMPLING)
+    words = " ".join(f"w{token}" for token in tokens)
+    assert found.generate("w5 w9", 8, tokenizer=tokenizer, **SAMPLING) == words
+    assert found.generate(["w5 w9"], 8, tokenizer=tokenizer, **SAMPLING) == [words]
+    pieces = list(found.stream("w5 w9", 8, tokenizer=tokenizer, **SAMPLING))
+    assert len(pieces) > 1
+    assert "".join(pieces) == words
+    stop = f" w{tokens[3]}"
+    cut = words[: words.index(stop)] if stop in words else words
+    assert found.generate("w5 w9", 8, tokenizer=tokenizer, **{**SAMPLING, "stop": stop}) == cut
+    assert "".join(found.stream("w5 w9", 8, tokenizer=tokenizer, **{**SAMPLING, "stop": [stop]})) == cut
+
+
+def test_characters_of_several_tokens_are_streamed_whole() -> None:
+    class Bytes:
+        def encode(self, text: str) -> list[int]:
+            return list(text.encode())
+
+        def decode(self, tokens: list[int]) -> str:
+            return bytes([0xC3, 0xA9, 0x61][token % 3] for token in tokens).decode(errors="replace")
+
+    with ember_ml.use_backend("numpy"):
+        found = model()
+        pieces = list(found.stream([5], 40, tokenizer=Bytes(), **SAMPLING))
+        assert "".join(pieces) == found.generate([5], 40, tokenizer=Bytes(), **SAMPLING)
+        # An incomplete character is shown only where the text goes on without completing it.
+        assert all(not piece.endswith("\ufffd") for piece in pieces[:-1])
+
+
+def test_the_command_streams_a_text(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(folder_with_tokenizer())
+    arguments = ["generate", folder, "w5 w9", "--max-tokens", "6", "--seed", "7", "--top-k", "60"]
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    assert len(text.split()) == 6
+    assert main([*arguments, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts == {"backend": backend, "prompt": "w5 w9", "text": text.rstrip("\n"), "seed": 7}
+    stop = text.split()[2]
+    assert main([*arguments, "--stop", stop]) == 0
+    assert capsys.readouterr().out == text[: text.index(stop)] + "\n"
+
+
+def test_the_command_says_what_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ember_ml.use_backend("numpy"):
+        assert main(["generate", str(tmp_path), "text"]) == 1
+        assert "tokenizer.json" in capsys.readouterr().err
+        (tmp_path / "tokenizer.json").write_text("{}")
+        assert main(["generate", str(tmp_path), "text"]) == 1
+        assert "must be a file of the tokenizers package" in capsys.readouterr().err
+        folder = str(folder_with_tokenizer())
+        assert main(["generate", folder, "w1", "--top-p", "2"]) == 1
+        assert "top_p must be > 0 and <= 1, got 2.0" in capsys.readouterr().err
+        monkeypatch.setitem(sys.modules, "tokenizers", None)
+        assert main(["generate", folder, "w1"]) == 1
+        assert "pip install 'ember-ml[models]'" in capsys.readouterr().err

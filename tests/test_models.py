@@ -1,0 +1,405 @@
+"""Pretrained decoders: what ``transformers`` computes, on every engine, from the files that it wrote, and back."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ember_ml
+from ember_ml import models, ops
+from ember_ml.errors import UnsupportedError
+from ember_ml.models import checkpoints
+from tests.decoders import CASES, difference, reference, torch, transformers
+
+FIRSTS = list({name.partition("-")[0]: name for name in reversed(CASES)}.values())
+
+
+def to_numpy(x: Any) -> Any:
+    return ops.to_numpy(ops.cast(x, "float32"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_scores_and_states_are_those_of_transformers(backend: str, name: str) -> None:
+    expected = reference(name)
+    model = models.load(expected.folder)
+    assert model.backend == backend
+    assert not model.training
+    scores, states = model(expected.tokens, hidden_states=True)
+    assert difference(to_numpy(scores), expected.scores) < 1e-4
+    assert len(states) == len(expected.states)
+    assert all(difference(to_numpy(a), b) < 1e-4 for a, b in zip(states, expected.states, strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_greedy_texts_are_those_of_transformers(backend: str, name: str) -> None:
+    expected = reference(name)
+    model = models.load(expected.folder)
+    assert model.generate(expected.tokens[0], 64, temperature=0) == expected.greedy
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_saved_weights_load_in_transformers(backend: str, name: str, tmp_path: Path) -> None:
+    expected = reference(name)
+    models.save(models.load(expected.folder), tmp_path, max_shard_size=9000)
+    assert len(list(tmp_path.glob("model-*.safetensors"))) > 1
+    loaded, info = type(expected.model).from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(info.values())
+    with torch.no_grad():
+        scores = loaded.eval()(torch.tensor(expected.tokens)).logits.numpy()
+    assert difference(scores, expected.scores) == 0
+    assert not list(tmp_path.glob(".ember*"))
+
+
+@pytest.mark.parametrize("name", FIRSTS)
+def test_bfloat16_is_within_its_rounding(backend: str, name: str) -> None:
+    expected = reference(name)
+    model = models.load(expected.folder, dtype="bfloat16")
+    assert {ops.to_dtype_str(x.dtype) for x in model.parameters().values()} == {"bfloat16"}
+    theirs = type(expected.model).from_pretrained(expected.folder, dtype=torch.bfloat16).eval()
+    with torch.no_grad():
+        rounded = theirs(torch.tensor(expected.tokens)).logits.float().numpy()
+    ours = to_numpy(model(expected.tokens))
+    # Both are as far from float32 as the roundings of some thirty operations.
+    assert difference(ours, expected.scores) < 2.5 * difference(rounded, expected.scores)
+    assert np.mean(np.abs(ours - expected.scores)) < 1.5 * np.mean(np.abs(rounded - expected.scores))
+
+
+def test_every_architecture_has_three_cases() -> None:
+    kinds = [name.partition("-")[0] for name in CASES]
+    decoders = {kind for kind, (module, _) in models.architectures.ARCHITECTURES.items() if module in ("gpt2", "llama")}
+    assert {kind: kinds.count(kind) for kind in kinds} == dict.fromkeys(decoders, 3)
+
+
+def test_a_model_is_made_of_a_configuration(backend: str, tmp_path: Path) -> None:
+    from ember_ml.models.llama import Qwen3, Qwen3Config
+
+    model = Qwen3(Qwen3Config(**{**CASES["qwen3-plain"], **_no_ids()}))
+    models.save(model.eval(), tmp_path)
+    again = models.load(tmp_path / "model.safetensors")
+    assert type(again) is Qwen3
+    assert difference(to_numpy(model([[1, 2, 3]])), to_numpy(again([[1, 2, 3]]))) == 0
+    assert transformers.AutoConfig.from_pretrained(tmp_path).num_attention_heads == 3
+
+
+def _no_ids() -> dict[str, Any]:
+    return {"extra": {"eos_token_id": 3}} | {}
+
+
+def test_entries_that_are_not_used_are_kept(tmp_path: Path) -> None:
+    folder = edited(tmp_path, config={"id2label": {"0": "yes"}, "eos_token_id": [5, 6]})
+    with ember_ml.use_backend("numpy"):
+        models.save(models.load(folder), tmp_path / "new")
+    kept = json.loads((tmp_path / "new" / "config.json").read_text())
+    assert kept["id2label"] == {"0": "yes"}
+    assert kept["eos_token_id"] == [5, 6]
+    assert kept["architectures"] == ["LlamaForCausalLM"]
+    assert kept["model_type"] == "llama"
+
+
+def test_older_entries_of_rotary_positions(backend: str, tmp_path: Path) -> None:
+    expected = reference("llama-yarn")
+    folder = copytree(expected.folder, tmp_path / "old")
+    config = json.loads((folder / "config.json").read_text())
+    options = config.pop("rope_parameters")
+    config["rope_theta"] = options.pop("rope_theta")
+    config["rope_scaling"] = {"type": options.pop("rope_type"), **options}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert difference(to_numpy(models.load(folder)(expected.tokens)), expected.scores) < 1e-4
+
+
+def test_files_of_a_model_without_its_head_and_masks_of_old_versions(backend: str, tmp_path: Path) -> None:
+    """The published GPT-2 is such a file."""
+    expected = reference("gpt2-plain")
+    folder = copytree(expected.folder, tmp_path / "old")
+    with ember_ml.use_backend("numpy"):
+        tensors = ops.load(folder / "model.safetensors")
+        tensors = {name.removeprefix("transformer."): x for name, x in tensors.items()}
+        tensors["h.0.attn.bias"] = ops.ones((1, 1, 96, 96))
+        ops.save(folder / "model.safetensors", tensors)
+    assert difference(to_numpy(models.load(folder)(expected.tokens)), expected.scores) < 1e-4
+
+
+def test_nothing_is_initialized(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    from ember_ml.nn import initializers
+
+    expected = reference("llama-plain")
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(initializers, "INITIALIZERS", dict.fromkeys(initializers.INITIALIZERS, fail))
+    assert difference(to_numpy(models.load(expected.folder)(expected.tokens)), expected.scores) < 1e-4
+
+
+def test_tensors_on_the_cpu_are_views_of_the_file() -> None:
+    """Which is how a model of more than half of the memory is loaded."""
+    folder = reference("llama-plain").folder
+    with ember_ml.use_backend("numpy"):
+        weight = models.load(folder).layers[0].attention.query.weight
+        while weight.base is not None and not isinstance(weight, np.memmap):
+            weight = weight.base
+        assert isinstance(weight, np.memmap) or type(weight).__name__ == "mmap"
+    with ember_ml.use_backend("torch"):
+        weight = models.load(folder).layers[0].attention.query.weight
+        assert "model.safetensors" in Path("/proc/self/maps").read_text() or not Path("/proc/self/maps").exists()
+        assert weight.T.is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool", "complex64"])
+def test_a_dtype_must_be_floating(dtype: str) -> None:
+    with pytest.raises(TypeError, match=f"load: dtype must be floating, got {dtype}"):
+        models.load(reference("llama-plain").folder, dtype)
+
+
+def test_save_takes_models_of_this_package(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"save: model must be one of ember_ml\.models, got Linear"):
+        models.save(ember_ml.nn.modules.Linear(2, 2), tmp_path)
+    with ember_ml.use_backend("numpy"), pytest.raises(ValueError, match="max_shard_size must be >= 1, got 0"):
+        models.save(models.load(reference("llama-plain").folder), tmp_path, max_shard_size=0)
+
+
+def test_a_save_replaces_the_files_of_an_earlier_one(tmp_path: Path) -> None:
+    with ember_ml.use_backend("numpy"):
+        model = models.load(reference("llama-plain").folder)
+        models.save(model, tmp_path, max_shard_size=9000)
+        models.save(model, tmp_path)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
+        models.save(model, tmp_path, max_shard_size=9000)
+        names = [path.name for path in tmp_path.iterdir()]
+        assert "model.safetensors" not in names
+        assert "model.safetensors.index.json" in names
+        assert models.load(tmp_path).generate([1], 3, temperature=0) == model.generate([1], 3, temperature=0)
+
+
+# Malformed folders: a change of a good folder, the class of the error, and what its message must name.
+
+
+def edited(tmp_path: Path, *, config: dict[str, Any] | None = None, sharded: bool = False) -> Path:
+    folder = copytree(reference("llama-plain").folder, tmp_path / "model")
+    if sharded:
+        with ember_ml.use_backend("numpy"):
+            models.save(models.load(folder), folder, max_shard_size=9000)
+    if config:
+        path = folder / "config.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **config}))
+    return folder
+
+
+def with_config(**entries: Any) -> Callable[[Path], Path]:
+    return lambda tmp_path: edited(tmp_path, config=entries)
+
+
+def with_tensors(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], Path]:
+    def make(tmp_path: Path) -> Path:
+        folder = edited(tmp_path)
+        with ember_ml.use_backend("numpy"):
+            tensors = ops.load(folder / "model.safetensors")
+            change(tensors)
+            ops.save(folder / "model.safetensors", tensors)
+        return folder
+
+    return make
+
+
+def with_header(change: Callable[[dict[str, Any]], None]) -> Callable[[Path], Path]:
+    def make(tmp_path: Path) -> Path:
+        path = edited(tmp_path) / "model.safetensors"
+        data = path.read_bytes()
+        (size,) = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8 : 8 + size])
+        change(header)
+        text = json.dumps(header).encode()
+        path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + size :])
+        return path.parent
+
+    return make
+
+
+def with_index(change: Callable[[Path, dict[str, str]], Any]) -> Callable[[Path], Path]:
+    def make(tmp_path: Path) -> Path:
+        folder = edited(tmp_path, sharded=True)
+        path = folder / "model.safetensors.index.json"
+        index = json.loads(path.read_text())
+        index["weight_map"] = change(folder, index["weight_map"]) or index["weight_map"]
+        path.write_text(json.dumps(index))
+        return folder
+
+    return make
+
+
+def with_file(name: str, change: Callable[[Path], Any]) -> Callable[[Path], Path]:
+    def make(tmp_path: Path) -> Path:
+        folder = edited(tmp_path)
+        change(folder / name)
+        return folder
+
+    return make
+
+
+NORM, HEAD, GATE = "model.norm.weight", "lm_head.weight", "model.layers.1.mlp.gate_proj.weight"
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def pickled(path: Path) -> None:
+    path.rename(path.with_name("pytorch_model.bin"))
+
+
+def misshapen(tensors: dict[str, Any]) -> None:
+    tensors[NORM] = tensors[NORM][:-1]
+    tensors[GATE] = tensors[GATE].T
+    del tensors[HEAD]
+    tensors["model.layers.2.mlp.up_proj.weight"] = tensors[NORM]
+
+
+MALFORMED: dict[str, tuple[Callable[[Path], Path], type[Exception], list[str]]] = {
+    "no folder": (lambda path: path / "none", FileNotFoundError, ["none"]),
+    "no config.json": (with_file("config.json", Path.unlink), FileNotFoundError, ["config.json"]),
+    "config.json is no JSON": (with_file("config.json", lambda p: p.write_text("{")), ValueError, ["config.json"]),
+    "config.json is a list": (with_file("config.json", lambda p: p.write_text("[]")), ValueError, ["config.json"]),
+    "unknown model type": (
+        with_config(model_type="bloom"),
+        UnsupportedError,
+        ["config.json", "'bloom'", "gpt2", "qwen3"],
+    ),
+    "unknown class": (
+        with_config(architectures=["LlamaForTokenClassification"]),
+        UnsupportedError,
+        ["config.json", "LlamaForCausalLM", "LlamaForTokenClassification"],
+    ),
+    "entry of a wrong type": (
+        with_config(hidden_size="24", rms_norm_eps=None),
+        ValueError,
+        ["config.json", "hidden_size must be an integer, got '24'", "rms_norm_eps must be a number, got None"],
+    ),
+    "heads that do not divide": (
+        with_config(num_key_value_heads=2),
+        ValueError,
+        ["config.json", "num_kv_heads must divide num_heads"],
+    ),
+    "unknown activation": (with_config(hidden_act="step"), ValueError, ["config.json", "'step'", "silu"]),
+    "unknown rotary scaling": (
+        with_config(rope_parameters={"rope_type": "longrope"}),
+        ValueError,
+        ["config.json", "'longrope'", "yarn"],
+    ),
+    "no weights": (with_file("model.safetensors", Path.unlink), FileNotFoundError, ["model.safetensors"]),
+    "a pickle": (with_file("model.safetensors", pickled), ValueError, ["pytorch_model.bin", "save_pretrained"]),
+    "an empty file": (with_file("model.safetensors", lambda p: p.write_bytes(b"")), ValueError, ["model.safetensors"]),
+    "a truncated file": (with_file("model.safetensors", cut), ValueError, ["model.safetensors", "model."]),
+    "a header that is no JSON": (
+        with_file("model.safetensors", lambda p: p.write_bytes(struct.pack("<Q", 4) + b"nope")),
+        ValueError,
+        ["model.safetensors"],
+    ),
+    "a header longer than the file": (
+        with_file("model.safetensors", lambda p: p.write_bytes(struct.pack("<Q", 10**6) + b"{}")),
+        ValueError,
+        ["model.safetensors", "1000000"],
+    ),
+    "an unknown dtype": (
+        with_header(lambda header: header[NORM].update(dtype="F3")),
+        ValueError,
+        ["model.safetensors", NORM, "F3"],
+    ),
+    "offsets of another size": (
+        with_header(lambda header: header[NORM].update(shape=[25])),
+        ValueError,
+        ["model.safetensors", NORM, "100 bytes"],
+    ),
+    "offsets beyond the file": (
+        with_header(lambda header: header[NORM].update(data_offsets=[10**9, 10**9 + 96])),
+        ValueError,
+        ["model.safetensors", NORM],
+    ),
+    "tensors that are missing, left over, misshapen": (
+        with_tensors(misshapen),
+        ValueError,
+        [
+            "model.safetensors",
+            f"missing: {HEAD}",
+            "extra: model.layers.2.mlp.up_proj.weight",
+            NORM,
+            GATE,
+            "[23]",
+            "[24, 40]",
+        ],
+    ),
+    "integers for weights": (
+        with_tensors(lambda tensors: tensors.update({NORM: tensors[NORM].astype("int32")})),
+        ValueError,
+        ["model.safetensors", NORM, "int32"],
+    ),
+    "an index of an absent file": (
+        with_index(lambda folder, table: (folder / table[NORM]).unlink()),
+        FileNotFoundError,
+        ["model.safetensors.index.json", "model-0"],
+    ),
+    "an index of absent tensors": (
+        with_index(lambda folder, table: {**table, "model.other": table[NORM]}),
+        ValueError,
+        ["model.safetensors.index.json", "model.other"],
+    ),
+    "an index without a tensor": (
+        with_index(lambda folder, table: {name: file for name, file in table.items() if name != NORM}),
+        ValueError,
+        ["model.safetensors.index.json", NORM],
+    ),
+    "an index of other folders": (
+        with_index(lambda folder, table: {**table, NORM: "../model.safetensors"}),
+        ValueError,
+        ["model.safetensors.index.json", "../model.safetensors"],
+    ),
+    "an index of no table": (
+        with_index(lambda folder, table: ["x"]),
+        ValueError,
+        ["model.safetensors.index.json", "weight_map"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_folders(backend: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, kind, named = MALFORMED[name]
+    folder = make(tmp_path)
+    assigned: list[Any] = []
+    monkeypatch.setattr(models.PretrainedModel, "assign", lambda self, values: assigned.append(values))
+    with pytest.raises(kind) as caught:
+        models.load(folder)
+    assert all(text in str(caught.value) for text in named), str(caught.value)
+    # No model has got a tensor.
+    assert assigned == []
+
+
+def test_there_are_twenty_malformed_folders() -> None:
+    assert len(MALFORMED) >= 20
+
+
+def test_a_pickle_is_refused_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"model\.bin is not read: it may hold a pickle"):
+        models.load(tmp_path / "model.bin")
+    with pytest.raises(ValueError, match=r"must be a folder, a \.safetensors file or its index, got"):
+        models.load(reference("llama-plain").folder / "config.json")
+
+
+def test_a_save_that_fails_leaves_no_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ember_ml.use_backend("numpy"):
+        model = models.load(reference("llama-plain").folder)
+
+        def fail(*args: Any) -> None:
+            raise OSError("full")
+
+        monkeypatch.setattr(checkpoints.files, "write_tensors", fail)
+        with pytest.raises(OSError, match="full"):
+            models.save(model, tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -42,6 +42,7 @@ from ember_ml.nn.modules.liquid import LTC as LTC
 from ember_ml.nn.modules.liquid import CfC as CfC
 from ember_ml.nn.modules.liquid import CfCCell as CfCCell
 from ember_ml.nn.modules.liquid import LTCCell as LTCCell
+from ember_ml.nn.modules.lora import LoRA as LoRA
 from ember_ml.nn.modules.module import Module as Module
 from ember_ml.nn.modules.normalization import BatchNorm as BatchNorm
 from ember_ml.nn.modules.normalization import GroupNorm as GroupNorm

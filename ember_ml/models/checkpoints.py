@@ -59,6 +59,9 @@ def load(
 def _match(model: PretrainedModel, stored: dict[str, files.Stored], where: Path) -> dict[str, Source]:
     """Source of each tensor of the model; an error lists what is missing, left over or of another shape."""
     names = _with_base(model, stored)
+    for layer in model.optional:
+        if not any(source.name in names for path, source in model.sources().items() if path.startswith(f"{layer}.")):
+            setattr(model, layer, None)
     ties = model.layout().ties
     state: Any = model.state_dict()
     sources = model.sources()
@@ -95,9 +98,10 @@ def _with_base(model: PretrainedModel, stored: dict[str, files.Stored]) -> dict[
     """Names in the files by their full names; files of a model without its head lack the prefix ``base``."""
     base = model.base
     expected = {source.name for source in model.sources().values()}
-    if not base or any(name.startswith(base) for name in stored):
-        return {name: name for name in stored}
-    return {name if name in expected else base + name: name for name in stored}
+    names = {model.renamed(name): name for name in stored}
+    if not base or any(name.startswith(base) for name in names):
+        return names
+    return {name if name in expected else base + name: own for name, own in names.items()}
 
 
 def _read(

@@ -139,12 +139,16 @@ class PretrainedModel(Module):
       wins. Layouts are those of ``torch.nn`` unless a ``Theirs`` says otherwise.
     - ``base``: prefix of the names that files of the model without its head do not have.
     - ``ignored``: patterns (regular expressions) of names in files that are not loaded.
+    - ``earlier``: patterns (regular expressions) in names of files of other versions, and what replaces them.
+    - ``optional``: paths of layers that the model does without if a file has none of their tensors.
     """
 
     config_class: ClassVar[type[Config]]
     names: ClassVar[Mapping[str, str | Theirs]]
     base: ClassVar[str] = ""
     ignored: ClassVar[tuple[str, ...]] = ()
+    earlier: ClassVar[Mapping[str, str]] = {}
+    optional: ClassVar[tuple[str, ...]] = ()
 
     config: Any
 
@@ -177,6 +181,12 @@ class PretrainedModel(Module):
             shape = source.stored_shape(tuple(tensors[0].shape))
             found[name] = as_dtype(tensors[0].dtype).name, shape, partial(source.restore, tensors)
         return found
+
+    def renamed(self, name: str) -> str:
+        """Name that ``names`` has for a tensor, from the name in a file of any version."""
+        for pattern, replacement in self.earlier.items():
+            name = re.sub(pattern, replacement, name)
+        return name
 
     def is_ignored(self, name: str) -> bool:
         """Whether a tensor of a file is not loaded."""

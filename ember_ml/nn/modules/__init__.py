@@ -33,6 +33,7 @@ from ember_ml.nn.modules.decoding import CausalSelfAttention as CausalSelfAttent
 from ember_ml.nn.modules.decoding import GatedFeedForward as GatedFeedForward
 from ember_ml.nn.modules.decoding import RotaryEmbedding as RotaryEmbedding
 from ember_ml.nn.modules.embedding import Embedding as Embedding
+from ember_ml.nn.modules.embedding import PatchEmbedding as PatchEmbedding
 from ember_ml.nn.modules.embedding import PositionalEmbedding as PositionalEmbedding
 from ember_ml.nn.modules.embedding import PositionalEncoding as PositionalEncoding
 from ember_ml.nn.modules.layout import Tied as Tied

@@ -189,9 +189,7 @@ class BertMaskedLM(PretrainedModel):
         self.encoder = Bert(config, pooler=False, dtype=dtype)
         self.head = TokenHead(config, dtype=dtype)
 
-    def forward(
-        self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False
-    ) -> Any:
+    def forward(self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, length, vocabulary); the arguments are those of ``Bert``."""
         (x, _), states = self.encoder(tokens, mask=mask, token_types=token_types, hidden_states=True)
         scores = self.head(x, self.encoder.tokens)
@@ -218,9 +216,7 @@ class BertClassifier(PretrainedModel):
         self.dropout = Dropout(config.classifier_rate)
         self.classifier = Linear(config.hidden_size, config.labels, dtype=dtype)
 
-    def forward(
-        self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False
-    ) -> Any:
+    def forward(self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, classes); the arguments are those of ``Bert``."""
         (_, pooled), states = self.encoder(tokens, mask=mask, token_types=token_types, hidden_states=True)
         scores = self.classifier(self.dropout(pooled))
@@ -263,9 +259,7 @@ class RobertaClassifier(PretrainedModel):
         self.dense = Linear(config.hidden_size, config.hidden_size, dtype=dtype)
         self.classifier = Linear(config.hidden_size, config.labels, dtype=dtype)
 
-    def forward(
-        self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False
-    ) -> Any:
+    def forward(self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, classes); the arguments are those of ``Bert``."""
         (x, _), states = self.encoder(tokens, mask=mask, token_types=token_types, hidden_states=True)
         scores = self.classifier(self.dropout(ops.tanh(self.dense(self.dropout(x[:, 0])))))

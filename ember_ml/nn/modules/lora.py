@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Self
 
@@ -16,8 +16,7 @@ from ember_ml.nn.modules.linear import Linear
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.normalization import BatchNorm
 from ember_ml.nn.modules.shape import check_rate
-from ember_ml.nn.modules.slots import FROZEN, Parameter
-from ember_ml.nn.modules.state import Keys
+from ember_ml.nn.modules.slots import FROZEN, TRAINABLE, Parameter
 from ember_ml.types import DTypeLike, Tensor
 
 
@@ -147,57 +146,91 @@ class LoRA(Module):
         chosen = _matched("targets", targets, layers)
         if not chosen:
             raise ValueError("LoRA: targets must have at least one pattern, got none")
-        self._prepare(model, chosen, trained, rank, alpha, dropout, rank_stabilized)
         with use_backend(model.backend):
-            for path in chosen:
-                layer = layers[path]
-                # Linear and Embedding weights have the axes of the product of the factors.
-                rows, columns = layer.weight.shape
-                kind = layer.weight.dtype if dtype is None else dtype
-                device = ops.get_device(layer.weight)
-                is_linear = isinstance(layer, Linear)
-                a = (fan_in_uniform if is_linear else zeros)((rows, rank), kind)
-                b = (zeros if is_linear else standard_normal)((rank, columns), kind)
-                self._adapt(path, ops.to_device(a, device), ops.to_device(b, device), alpha)
+            factors = {path: (*_new_factors(layers[path], rank, dtype), alpha) for path in chosen}
+        self._install(model, factors, dropout, trained, rank_stabilized)
+        self.rank, self.alpha = rank, alpha
 
-    def _prepare(
+    @classmethod
+    def from_factors(
+        cls,
+        model: Module,
+        factors: Mapping[str, tuple[Any, Any, float]],
+        *,
+        dropout: float = 0.0,
+        trained: str | Sequence[str] = (),
+        rank_stabilized: bool = False,
+    ) -> Self:
+        """Adapters with given factors.
+
+        Args:
+            model: as in the constructor.
+            factors: by the path of a layer, both factors, with the axes (in, rank) and (rank, out), and alpha.
+            dropout, trained, rank_stabilized: as in the constructor.
+
+        >>> from ember_ml.nn.modules import Sequential
+        >>> model = Sequential(Linear(2, 1, bias=False, weight_init="zeros"))
+        >>> lora = LoRA.from_factors(model, {"0": (ops.ones((2, 1)), ops.ones((1, 1)), 3.0)})
+        >>> lora([[1.0, 2.0]]).tolist()
+        [[9.0]]
+        """
+        self = cls.__new__(cls)
+        check_rate(self, dropout, "dropout")
+        layers = _adaptable(model)
+        unknown = [path for path in factors if path not in layers]
+        if unknown or not factors:
+            raise ValueError(
+                f"LoRA: factors must be of layers of the model, some of {', '.join(layers) or 'none'}, got "
+                f"{', '.join(unknown) or 'none'}"
+            )
+        for path, (a, b, _) in factors.items():
+            rows, columns = layers[path].weight.shape
+            rank = a.shape[-1] if len(a.shape) else 0
+            if tuple(a.shape) != (rows, rank) or tuple(b.shape) != (rank, columns):
+                raise ValueError(
+                    f"LoRA: factors must have the shapes ({rows}, rank) and (rank, {columns}) for {path!r}, got "
+                    f"{list(a.shape)} and {list(b.shape)}"
+                )
+        self._install(model, factors, dropout, trained, rank_stabilized)
+        first, _, self.alpha = next(iter(factors.values()))
+        self.rank = int(first.shape[1])
+        return self
+
+    def _install(
         self,
         model: Module,
-        chosen: list[str],
-        trained: str | Sequence[str],
-        rank: int,
-        alpha: float,
+        factors: Mapping[str, tuple[Any, Any, float]],
         dropout: float,
+        trained: str | Sequence[str],
         rank_stabilized: bool,
     ) -> None:
-        """Freeze the model and register it, with its layers not adapted yet."""
+        """Freeze the model, and adapt its layers, after all checks."""
         modules = {path: module for path, module in model.named_modules() if path and module._roles}
         whole = _matched("trained", trained, modules)
-        both = [path for path in whole if path in chosen]
+        both = [path for path in whole if path in factors]
         if both:
             raise ValueError(f"LoRA: a layer must be adapted or trained as a whole, got both for {', '.join(both)}")
         ties = model.layout().ties
-        first = {ties.get(f"{path}.weight", f"{path}.weight") for path in chosen}
-        shared = [path for path, origin in ties.items() if origin in first]
+        weights = {ties.get(f"{path}.weight", f"{path}.weight") for path in factors}
+        shared = [path for path, origin in ties.items() if origin in weights]
         if shared:
             raise ValueError(
                 "LoRA: the weight of an adapted layer must not be tied, got another name for it: " + ", ".join(shared)
             )
-        self.rank, self.alpha, self.dropout = rank, alpha, dropout
-        self.trained, self.rank_stabilized = whole, rank_stabilized
+        self.dropout, self.trained, self.rank_stabilized = dropout, whole, rank_stabilized
         # Parameters to make trainable again when the adapters are removed.
         self._unfrozen = list(model.parameters())
         self.model = model
         model.freeze()
         if whole:
-            model.unfreeze(*whole)
-        self._paths: list[str] = []
-
-    def _adapt(self, path: str, a: Any, b: Any, alpha: float) -> None:
-        layer = self.model.layout().modules[path]
-        layer.__class__ = ADAPTED[type(layer)]
-        layer.set_adapter(a, b, alpha, self.dropout, self.rank_stabilized)
-        self._paths.append(path)
+            # A module may have buffers alone.
+            model.unfreeze(*[path for path in whole if {FROZEN, TRAINABLE} & set(modules[path]._roles.values())])
+        layers = model.layout().modules
+        for path, (a, b, alpha) in factors.items():
+            layer = layers[path]
+            layer.__class__ = ADAPTED[type(layer)]
+            layer.set_adapter(a, b, alpha, dropout, rank_stabilized)
+        self._paths = list(factors)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Result of the model, with the adapters."""
@@ -264,6 +297,16 @@ class LoRA(Module):
         """Tensors of a checkpoint of training: all but the frozen parameters."""
         roles = self.layout().roles
         return {path: tensor for path, tensor in self.tensors().items() if roles[path] != FROZEN}
+
+
+def _new_factors(layer: Any, rank: int, dtype: DTypeLike | None) -> tuple[Any, Any]:
+    """Factors of a new adapter, whose product is zero."""
+    rows, columns = layer.weight.shape
+    kind, device = layer.weight.dtype if dtype is None else dtype, ops.get_device(layer.weight)
+    is_linear = isinstance(layer, Linear)
+    a = (fan_in_uniform if is_linear else zeros)((rows, rank), kind)
+    b = (zeros if is_linear else standard_normal)((rank, columns), kind)
+    return ops.to_device(a, device), ops.to_device(b, device)
 
 
 def _adaptable(model: Module) -> dict[str, Any]:

@@ -58,10 +58,8 @@ def test_the_trainer_changes_the_adapters_alone(backend: Any, is_compiled: bool,
         pytest.skip("torch compiles for seconds, and NumPy has no compiler; the step is the same program")
     lora = nn.LoRA(network(), "*", rank=2, dropout=0.25)
     before, tensors = _values(lora.parameters()), _values(lora.tensors())
-    loss = "sparse_categorical_crossentropy"
     trainer = training.Trainer(lora, _logits_loss, optim.AdamW(0.05), compile=is_compiled)
     history = trainer.fit(X, Y, epochs=6, batch_size=6, verbose=0, shuffle=False)
-    assert loss
     after = _values(lora.tensors())
     changed = {path for path in after if not np.array_equal(after[path], tensors[path])}
     assert changed == before.keys()
@@ -109,7 +107,7 @@ def test_merged_and_unmerged_results_agree(backend: Any) -> None:
 
 def test_merging_in_training_is_an_error_and_not_a_silent_stop(backend: Any) -> None:
     lora = nn.LoRA(network(), "*", rank=1).merge()
-    with pytest.raises(ValueError, match="parameter"):
+    with pytest.raises(ValueError, match=r"LoRA: adapters must not be merged in training; write unmerge\(\)"):
         training.Trainer(lora, _logits_loss, optim.SGD(0.1)).fit(X, Y, verbose=0)
 
 
@@ -179,7 +177,8 @@ def test_a_tied_weight_is_not_adapted() -> None:
         nn.LoRA(model, "1")
 
 
-# Files.
+# Files. PEFT 0.21 reads a property that transformers 5.23 has renamed.
+pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ def save_adapter(lora: LoRA, folder: str | os.PathLike[str], *, base_model: str 
     """
     if not isinstance(lora, LoRA):
         raise TypeError(f"save_adapter: lora must be an nn.LoRA, got {written(lora)}")
-    sources = _sources(lora.model)
+    sources = _adapter_sources(lora.model)
     parts: dict[str, dict[int, Adapted]] = {}
     for path, layer in lora.layers.items():
         source = sources[f"{path}.weight"]
@@ -112,7 +112,7 @@ def load_adapter(model: Module, folder: str | os.PathLike[str]) -> LoRA:
     plan = _match(model, stored, options, place / WEIGHTS)
     with use_backend(model.backend):
         tensors = map_tensors(place / WEIGHTS)
-        factors = {path: _factors(tensors, found, options) for path, found in plan.layers.items()}
+        factors = {path: _factors(tensors, found, options) for path, found in _used(plan.layers, tensors).items()}
         whole = {path: source.extract(tensors[key]) for path, (key, source) in plan.whole.items()}
         lora = LoRA.from_factors(
             model,
@@ -204,14 +204,17 @@ def _match(model: Module, stored: Mapping[str, tuple[str, tuple[int, ...]]], opt
         if type(module) in ADAPTED:
             layers.setdefault(_layer_name(sources[f"{path}.weight"]), []).append(path)
     halves: dict[str, dict[str, str]] = {}
+    # Names in the file, which patterns of the configuration match.
+    given_names: dict[str, str] = {}
     plan = _Plan({}, {})
     extra, wrong = [], []
     for key, (_, shape) in stored.items():
-        name = key.removeprefix(_PREFIX).replace(".base_layer.", ".").replace(".modules_to_save.", ".")
-        name = model.renamed(name) if isinstance(model, PretrainedModel) else name
+        given = key.removeprefix(_PREFIX).replace(".base_layer.", ".").replace(".modules_to_save.", ".")
+        name = model.renamed(given) if isinstance(model, PretrainedModel) else given
         half = re.fullmatch(r"(.*)\.lora_(?:embedding_)?([AB])(?:\.weight)?", name)
         if half is not None and half[1] in layers:
             halves.setdefault(half[1], {})[half[2]] = key
+            given_names[half[1]] = given.partition(".lora_")[0]
         elif half is None and name in paths and sources[paths[name]].part[1] == 1:
             path = paths[name]
             expected = sources[path].stored_shape(tuple(state[path].shape))
@@ -224,10 +227,10 @@ def _match(model: Module, stored: Mapping[str, tuple[str, tuple[int, ...]]], opt
         for path in layers[name] if len(found) == 2 else ():
             part = sources[f"{path}.weight"].part
             inputs, outputs = state[f"{path}.weight"].shape
-            rank = options.rank_of(name)
+            rank = options.rank_of(given_names[name])
             wrong += _misfit(found["A"], stored[found["A"]][1], (rank, inputs))
             wrong += _misfit(found["B"], stored[found["B"]][1], (outputs * part[1], rank))
-            plan.layers[path] = _Found(name, found["A"], found["B"], part)
+            plan.layers[path] = _Found(given_names[name], found["A"], found["B"], part)
     complaints = [f"missing: {', '.join(missing)}"] if missing else []
     complaints += [f"extra: {', '.join(extra)}"] if extra else []
     complaints += ["wrong shape:", *dict.fromkeys(wrong)] if wrong else []
@@ -241,6 +244,20 @@ def _misfit(key: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> list
     return [] if shape == expected else [f"  {key}: {list(shape)} where the model has {list(expected)}"]
 
 
+def _used(layers: dict[str, _Found], tensors: Mapping[str, Any]) -> dict[str, _Found]:
+    """Layers without those that are a part of a layer in the file whose adapter is for its other parts alone."""
+    idle = {path for path, found in layers.items() if found.part[1] > 1 and not _rows(tensors, found)}
+    alive = {found.name for path, found in layers.items() if path not in idle}
+    return {path: found for path, found in layers.items() if path not in idle or found.name not in alive}
+
+
+def _rows(tensors: Mapping[str, Any], found: _Found) -> list[int]:
+    """Rows of the second factor that are not zero for the part of a layer."""
+    b: Any = ops.to_numpy(ops.cast(tensors[found.b], "float32"))
+    size = b.shape[0] // found.part[1]
+    return [row for row in range(b.shape[1]) if b[found.part[0] * size :, row][:size].any()]
+
+
 def _factors(tensors: Mapping[str, Any], found: _Found, options: _Options) -> tuple[Any, Any, float]:
     """Factors with the axes (in, rank) and (rank, out), and alpha."""
     a, b = ops.transpose(tensors[found.a]), ops.transpose(tensors[found.b])
@@ -251,8 +268,7 @@ def _factors(tensors: Mapping[str, Any], found: _Found, options: _Options) -> tu
     size = b.shape[1] // count
     b = b[:, index * size : (index + 1) * size]
     # Where layers with adapters of their own were joined, each has its rows, and those of the others are zero.
-    used: Any = ops.to_numpy(ops.any(ops.not_equal(b, 0), axis=1))
-    rows = [row for row in range(rank) if used[row]]
+    rows = _rows(tensors, found)
     if not rows or len(rows) == rank:
         return a, b, alpha
     kept = ops.asarray(rows)
@@ -302,6 +318,14 @@ def _sources(model: Module) -> dict[str, Source]:
         for path, tensor in model.state_dict().items()
         for prefix, _, name in [path.rpartition(".")]
     }
+
+
+def _adapter_sources(model: Module) -> dict[str, Source]:
+    """``_sources`` with the names that files of adapters have."""
+    found = _sources(model)
+    if not isinstance(model, PretrainedModel):
+        return found
+    return {path: source._replace(name=model.adapter_name(source.name)) for path, source in found.items()}
 
 
 def _layer_name(source: Source) -> str:

@@ -140,6 +140,7 @@ class PretrainedModel(Module):
     - ``base``: prefix of the names that files of the model without its head do not have.
     - ``ignored``: patterns (regular expressions) of names in files that are not loaded.
     - ``earlier``: patterns (regular expressions) in names of files of other versions, and what replaces them.
+    - ``later``: patterns in names of files, and what replaces them in the names that adapters have.
     - ``optional``: paths of layers that the model does without if a file has none of their tensors.
     """
 
@@ -148,6 +149,7 @@ class PretrainedModel(Module):
     base: ClassVar[str] = ""
     ignored: ClassVar[tuple[str, ...]] = ()
     earlier: ClassVar[Mapping[str, str]] = {}
+    later: ClassVar[Mapping[str, str]] = {}
     optional: ClassVar[tuple[str, ...]] = ()
 
     config: Any
@@ -184,13 +186,21 @@ class PretrainedModel(Module):
 
     def renamed(self, name: str) -> str:
         """Name that ``names`` has for a tensor, from the name in a file of any version."""
-        for pattern, replacement in self.earlier.items():
-            name = re.sub(pattern, replacement, name)
-        return name
+        return _substituted(self.earlier, name)
+
+    def adapter_name(self, name: str) -> str:
+        """Name of a layer or tensor in files of adapters, from its name in files of the model."""
+        return _substituted(self.later, name)
 
     def is_ignored(self, name: str) -> bool:
         """Whether a tensor of a file is not loaded."""
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
+
+
+def _substituted(patterns: Mapping[str, str], text: str) -> str:
+    for pattern, replacement in patterns.items():
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 def _find(names: Mapping[str, str | Theirs], path: str, model: str) -> tuple[Theirs, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -60,16 +61,20 @@ _NAMES = {
     "pooler": "pooler.dense",
 }
 
-# Names that transformers 5 has in memory, and adapters that were made with it have in files.
-_EARLIER = {
-    r"\blayers\.(\d+)\.attention\.q_proj\b": r"encoder.layer.\1.attention.attention.query",
-    r"\blayers\.(\d+)\.attention\.k_proj\b": r"encoder.layer.\1.attention.attention.key",
-    r"\blayers\.(\d+)\.attention\.v_proj\b": r"encoder.layer.\1.attention.attention.value",
-    r"\blayers\.(\d+)\.attention\.o_proj\b": r"encoder.layer.\1.attention.output.dense",
-    r"\blayers\.(\d+)\.mlp\.fc1\b": r"encoder.layer.\1.intermediate.dense",
-    r"\blayers\.(\d+)\.mlp\.fc2\b": r"encoder.layer.\1.output.dense",
-    r"\blayers\.(\d+)\.layernorm": r"encoder.layer.\1.layernorm",
+# Parts of the names of layers in files, and in memory since transformers 5, which adapters have.
+_IN_MEMORY = {
+    "attention.attention.query": "attention.q_proj",
+    "attention.attention.key": "attention.k_proj",
+    "attention.attention.value": "attention.v_proj",
+    "attention.output.dense": "attention.o_proj",
+    "intermediate.dense": "mlp.fc1",
+    "output.dense": "mlp.fc2",
+    "layernorm": "layernorm",
 }
+_EARLIER = {
+    rf"\blayers\.(\d+)\.{re.escape(memory)}": rf"encoder.layer.\1.{file}" for file, memory in _IN_MEMORY.items()
+}
+_LATER = {rf"\bencoder\.layer\.(\d+)\.{re.escape(file)}": rf"layers.\1.{memory}" for file, memory in _IN_MEMORY.items()}
 
 
 class ViT(PretrainedModel):
@@ -81,6 +86,7 @@ class ViT(PretrainedModel):
     config_class: ClassVar[type[ViTConfig]] = ViTConfig
     names: ClassVar[Mapping[str, str | Theirs]] = _NAMES
     earlier = _EARLIER
+    later = _LATER
     optional = ("pooler",)
     ignored = (r"embeddings\.mask_token", r"decoder\..*")
 
@@ -137,6 +143,7 @@ class ViTClassifier(PretrainedModel):
     config_class: ClassVar[type[ViTConfig]] = ViTConfig
     names: ClassVar[Mapping[str, str | Theirs]] = {**prefixed("encoder", "vit", _NAMES), "classifier": "classifier"}
     earlier = _EARLIER
+    later = _LATER
     ignored = (r"vit\.pooler\..*",)
 
     def __init__(self, config: ViTConfig, *, dtype: DTypeLike | None = None) -> None:

@@ -278,6 +278,8 @@ class LoRA(Module):
 
     def train(self, mode: bool = True) -> Self:
         """Set training mode, as ``Module.train``; a frozen ``BatchNorm`` stays in evaluation mode."""
+        if mode and self.is_merged:
+            raise ValueError("LoRA: adapters must not be merged in training; write unmerge() first")
         super().train(mode)
         for path, module in self.model.named_modules() if mode else ():
             if isinstance(module, BatchNorm) and path not in self.trained:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from ember_ml import models, ops, transform
+from ember_ml import models, nn, ops, optim, training, transform
 
 transformers = pytest.importorskip("transformers", reason="transformers is the reference of these models")
 torch = pytest.importorskip("torch", reason="transformers computes with torch")
@@ -198,3 +198,143 @@ def test_bfloat16_is_as_precise_as_in_transformers(backend: Any, case: str, refe
     outputs, _ = _call(model, reference.inputs, "bfloat16")
     largest = max(float(np.abs(x).max()) for x in reference.outputs)
     assert _distance(outputs, reference.outputs) <= 2 * reference.error + largest * 2**-8
+
+
+def test_positions_are_resized_as_in_transformers(backend: Any, references: Any) -> None:
+    folder = references("vit-classifier").folder
+    images = np.random.default_rng(5).normal(size=(1, 48, 32, 3)).astype("f4")
+    theirs = _class("ViTForImageClassification").from_pretrained(folder).eval()
+    with torch.no_grad():
+        given = torch.tensor(images).permute(0, 3, 1, 2)
+        expected = theirs(given, interpolate_pos_encoding=True).logits.numpy()
+    model = models.load(folder)
+    assert np.abs(_numpy(model(ops.asarray(images), interpolate=True)) - expected).max() <= 1e-4
+    with pytest.raises(ValueError, match=r"images must have shape \(batch, 32, 32, channels\), got \[1, 48, 32, 3\]"):
+        model(ops.asarray(images))
+
+
+def test_arguments_are_those_of_a_tokenizer(backend: Any, references: Any) -> None:
+    reference = references("bert-classifier")
+    model, given = models.load(reference.folder), {k: ops.asarray(x) for k, x in reference.inputs.items()}
+    options = {"mask": given["attention_mask"], "token_types": given["token_type_ids"]}
+    assert np.array_equal(_numpy(model(given)), _numpy(model(given["input_ids"], **options)))
+    # A mask hides padding, whatever it is.
+    others = ops.where(ops.equal(given["attention_mask"], 0), 9, given["input_ids"])
+    assert np.abs(_numpy(model({**given, "input_ids": others})) - _numpy(model(given))).max() <= 1e-5
+
+
+def test_sequences_that_are_too_long_are_errors(references: Any) -> None:
+    bert, roberta = (models.load(references(case).folder) for case in ("bert", "roberta"))
+    with pytest.raises(ValueError, match=r"Bert: tokens must have a length of at most 19, .* got 20"):
+        bert(np.full((1, 20), 6))
+    with pytest.raises(ValueError, match="tokens must have a length of at most 18"):
+        roberta(np.full((1, 19), 6))
+    with pytest.raises(ValueError, match=r"tokens must have shape \(batch, length\), got \[4\]"):
+        bert([1, 2, 3, 4])
+
+
+def _rewritten(folder: Path, target: Path, change: Any, **entries: Any) -> Path:
+    """Folder with other tensors and other entries of ``config.json``."""
+    from safetensors.numpy import load_file, save_file
+
+    save_file(change(load_file(folder / "model.safetensors")), target / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text())
+    (target / "config.json").write_text(json.dumps({**config, **entries}))
+    return target
+
+
+def test_files_of_early_versions_are_read(references: Any, tmp_path: Path) -> None:
+    reference = references("bert-masked")
+
+    def earlier(state: dict[str, Any]) -> dict[str, Any]:
+        pairs = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+        for new, old in pairs.items():
+            state = {name.replace(new, old): x for name, x in state.items()}
+        extra = {
+            "bert.embeddings.position_ids": np.arange(512)[None],
+            "bert.pooler.dense.bias": np.zeros(30, "f4"),
+            "cls.seq_relationship.bias": np.zeros(2, "f4"),
+            "cls.predictions.decoder.weight": state["bert.embeddings.word_embeddings.weight"],
+        }
+        return {**state, **extra}
+
+    outputs, _ = _call(models.load(_rewritten(reference.folder, tmp_path, earlier)), reference.inputs)
+    assert _distance(outputs, reference.outputs) <= 1e-4
+
+
+@pytest.mark.parametrize("case", ["bert", "vit"])
+def test_a_model_without_a_pooler_returns_none_for_it(case: str, references: Any, tmp_path: Path) -> None:
+    reference = references(case)
+    folder = _rewritten(reference.folder, tmp_path, lambda state: {k: x for k, x in state.items() if "pooler" not in k})
+    given = {name: ops.asarray(x) for name, x in reference.inputs.items()}
+    x, pooled = models.load(folder)(given.get("pixel_values", given))
+    assert pooled is None
+    assert np.abs(_numpy(x) - reference.outputs[0]).max() <= 1e-4
+
+
+@pytest.mark.parametrize(
+    ("case", "entries", "message"),
+    [
+        ("bert", {"is_decoder": True}, "is_decoder and add_cross_attention must be false"),
+        ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type must be 'absolute'"),
+        ("bert", {"hidden_act": "mystery"}, "activation must be one of .* got 'mystery'"),
+        ("bert", {"num_attention_heads": 7}, "num_heads must divide d_model"),
+        ("bert-classifier", {"id2label": {}}, "the number of labels must be >= 1, got 0"),
+        ("roberta", {"pad_token_id": None}, "pad_token_id must be an integer, got null"),
+        ("vit", {"patch_size": [4]}, r"patch_size must be a positive integer or two of them, got \[4\]"),
+        ("resnet-basic", {"layer_type": "other"}, "layer_type must be 'basic' or 'bottleneck', got 'other'"),
+        ("resnet-basic", {"depths": [1]}, "hidden_sizes and depths must have one entry per stage, got 2 and 1"),
+        ("resnet-basic", {"depths": [1, 0]}, r"depths must be a list of positive integers, got \[1, 0\]"),
+    ],
+)
+def test_wrong_entries_of_a_configuration_are_named(
+    case: str, entries: dict[str, Any], message: str, references: Any, tmp_path: Path
+) -> None:
+    folder = _rewritten(references(case).folder, tmp_path, lambda state: state, **entries)
+    with pytest.raises(ValueError, match=f"config.json: .*{message}"):
+        models.load(folder)
+
+
+def test_batch_norm_is_trained_and_saved(backend: Any, references: Any, tmp_path: Path) -> None:
+    reference = references("resnet-bottleneck")
+    model, theirs = models.load(reference.folder), _class("ResNetForImageClassification")
+    trainer = training.Trainer(model, lambda y, t: ops.mean(ops.square(ops.subtract(y, t))), optim.SGD(0.0))
+    images = reference.inputs["pixel_values"]
+    trainer.fit(images, np.zeros((2, 4), "f4"), batch_size=2, verbose=0, shuffle=False)
+    assert not model.training
+    models.save(model, tmp_path)
+    expected = theirs.from_pretrained(reference.folder).train()
+    with torch.no_grad():
+        expected(torch.tensor(images).permute(0, 3, 1, 2))
+    found = theirs.from_pretrained(tmp_path)
+    pairs = zip(found.named_buffers(), expected.named_buffers(), strict=True)
+    for (name, x), (_, y) in pairs:
+        assert torch.allclose(x, y, atol=1e-5), name
+    assert int(found.resnet.embedder.embedder.normalization.num_batches_tracked) == 8
+
+
+def test_a_classifier_learns(backend: Any, references: Any) -> None:
+    reference = references("vit-oblong")
+    model = models.load(reference.folder)
+    lora = nn.LoRA(model, "*.value", rank=2, trained="classifier")
+    trainer = training.Trainer(lora, _cross_entropy, optim.Adam(0.02), compile=backend.name == "jax")
+    x = reference.inputs["pixel_values"]
+    losses = [epoch["loss"] for epoch in trainer.fit(x, [0, 2], epochs=8, batch_size=2, verbose=0).epochs]
+    assert losses[-1] < losses[0] / 2
+
+
+def _cross_entropy(scores: Any, target: Any) -> Any:
+    return ops.sparse_categorical_crossentropy(target, scores, from_logits=True)
+
+
+def test_patches_are_those_of_a_convolution() -> None:
+    layer = nn.PatchEmbedding(2, 3, (2, 4))
+    images = np.random.default_rng(0).normal(size=(1, 5, 8, 2)).astype("f4")
+    found = layer(images)
+    weight, bias = np.asarray(layer.projection.weight), np.asarray(layer.projection.bias)
+    patch = images[0, 2:4, 4:8]
+    assert tuple(found.shape) == (1, 4, 3)
+    assert np.allclose(_numpy(found)[0, 3], np.einsum("hwc,hwcd->d", patch, weight) + bias, atol=1e-5)
+    first = nn.PatchEmbedding(2, 3, (2, 4), data_format="channels_first")
+    first.load_state_dict(layer.state_dict())
+    assert np.allclose(_numpy(first(images.transpose(0, 3, 1, 2))), _numpy(found), atol=1e-5)

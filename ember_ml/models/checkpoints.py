@@ -15,6 +15,7 @@ from ember_ml.models import files
 from ember_ml.models.architectures import architecture_of, find_architecture
 from ember_ml.models.pretrained import PretrainedModel, Source
 from ember_ml.nn.initializers import skip_initialization
+from ember_ml.nn.modules.lora import Adapted
 from ember_ml.types import DeviceLike, DTypeLike
 
 # Largest file of weights, as in transformers.
@@ -133,6 +134,12 @@ def save(model: PretrainedModel, folder: str | os.PathLike[str], *, max_shard_si
     """
     if not isinstance(model, PretrainedModel):
         raise TypeError(f"save: model must be one of ember_ml.models, got {type(model).__name__}")
+    adapted = [path for path, module in model.named_modules() if isinstance(module, Adapted)]
+    if adapted:
+        raise ValueError(
+            f"save: model must have no adapters, got some at {', '.join(adapted)}; write merge().remove() of their "
+            "nn.LoRA, or save_adapter"
+        )
     if max_shard_size < 1:
         raise ValueError(f"save: max_shard_size must be >= 1, got {max_shard_size}")
     entries = model.stored()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from ember_ml import models, nn, ops, optim, training, transform
+from ember_ml import models, nn, ops, optim, training, transform, use_backend
 
 transformers = pytest.importorskip("transformers", reason="transformers is the reference of these models")
 torch = pytest.importorskip("torch", reason="transformers computes with torch")
@@ -218,6 +218,12 @@ def test_arguments_are_those_of_a_tokenizer(backend: Any, references: Any) -> No
     model, given = models.load(reference.folder), {k: ops.asarray(x) for k, x in reference.inputs.items()}
     options = {"mask": given["attention_mask"], "token_types": given["token_type_ids"]}
     assert np.array_equal(_numpy(model(given)), _numpy(model(given["input_ids"], **options)))
+    # Arrays and lists go to the engine of the model.
+    other = "torch" if backend.name == "numpy" else "numpy"
+    with use_backend(other):
+        assert np.array_equal(_numpy(model(reference.inputs)), _numpy(model(given)))
+        lists = {name: x.tolist() for name, x in reference.inputs.items()}
+        assert np.array_equal(_numpy(model(lists)), _numpy(model(given)))
     # A mask hides padding, whatever it is.
     others = ops.where(ops.equal(given["attention_mask"], 0), 9, given["input_ids"])
     assert np.abs(_numpy(model({**given, "input_ids": others})) - _numpy(model(given))).max() <= 1e-5

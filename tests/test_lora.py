@@ -287,6 +287,19 @@ def test_we_read_the_adapters_of_peft(
     assert np.abs(_ours(again, name) - expected).max() <= 1e-4
 
 
+@pytest.mark.parametrize("name", TARGETS)
+def test_all_layers_of_a_model_are_adapted_where_they_are_used(backend: Any, name: str, published: Any) -> None:
+    model = models.load(published(name)[0])
+    plain = _ours(model, name)
+    adapted = {path for path, module in model.named_modules() if isinstance(module, (nn.Linear, nn.Embedding))}
+    for path in sorted(adapted):
+        lora = randomized(nn.LoRA(model, path, rank=1))
+        expected = _ours(lora, name)
+        assert np.abs(expected - plain).max() > 1e-4, path
+        assert np.abs(_ours(lora.merge(), name) - expected).max() <= 1e-5, path
+        assert np.abs(_ours(lora.unmerge().remove(), name) - plain).max() <= 1e-5, path
+
+
 @pytest.fixture
 def adapter(tmp_path: Path) -> Path:
     """Folder with an adapter of a small network."""

@@ -283,7 +283,7 @@ def _joined(layers: dict[int, Adapted], count: int, is_stabilized: bool) -> tupl
         return first.lora_a, first.lora_b, first.alpha
     if len(layers) == count and all(layer.scale == first.scale for layer in layers.values()):
         same = [ops.array_equal(layer.lora_a, first.lora_a) for layer in layers.values()]
-        if all(map(bool, same)):  # emberlint: ignore[EMB201] a file is written, which reads all values
+        if all(map(bool, same)):
             return first.lora_a, ops.concat([layers[i].lora_b for i in range(count)], axis=1), first.alpha
     # The product of the joined factors has the products of the parts side by side.
     a = ops.concat([layer.lora_a for layer in layers.values()], axis=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ember_ml import ops
-from ember_ml.models.encoder import EncoderConfig, encoder_layers, prefixed, run_layers
+from ember_ml.models.encoder import EncoderConfig, as_input, encoder_layers, prefixed, run_layers
 from ember_ml.models.pretrained import PretrainedModel, Theirs, activation
 from ember_ml.nn.initializers import initialized
 from ember_ml.nn.modules import Dropout, Embedding, LayerNorm, Linear, Module, Parameter
@@ -118,6 +118,7 @@ class Bert(PretrainedModel):
             mask = tokens.get("attention_mask", mask)
             token_types = tokens.get("token_type_ids", token_types)
             tokens = tokens["input_ids"]
+        tokens, mask = (as_input(x, self.tokens.weight) for x in (tokens, mask))
         x = self._embed(tokens, token_types)
         if mask is not None:
             mask = ops.expand_dims(ops.not_equal(mask, 0), axis=1)
@@ -138,13 +139,12 @@ class Bert(PretrainedModel):
                 f"{type(self).__name__}: tokens must have a length of at most "
                 f"{self.config.max_position_embeddings - offset}, the number of positions, got {length}"
             )
+        indices: Any = list(range(length))
         if self.config.is_roberta:
             is_token = ops.cast(ops.not_equal(tokens, offset - 1), "int64")
-            positions = self.positions(ops.add(ops.multiply(ops.cumsum(is_token, axis=1), is_token), offset - 1))
-        else:
-            positions = self.positions.weight[:length]
-        types = self.token_types.weight[0] if token_types is None else self.token_types(token_types)
-        x = ops.add(ops.add(self.tokens(tokens), types), positions)
+            indices = ops.add(ops.multiply(ops.cumsum(is_token, axis=1), is_token), offset - 1)
+        types = [0] if token_types is None else token_types
+        x = ops.add(ops.add(self.tokens(tokens), self.token_types(types)), self.positions(indices))
         return self.dropout(self.norm(x))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ember_ml import ops
+from ember_ml.extend import activate, backend_of, unwrap
 from ember_ml.models.pretrained import Config, activation
 from ember_ml.nn.modules import Dropout, ModuleList, TransformerEncoderLayer
 from ember_ml.types import DTypeLike
@@ -85,6 +87,15 @@ def run_layers(layers: ModuleList, x: Any, *, mask: Any = None) -> list[Any]:
     for layer in layers:
         states.append(layer(states[-1], mask=mask))
     return states
+
+
+def as_input(x: Any, weight: Any) -> Any:
+    """``x``, as a tensor of the engine and device of ``weight`` if it is an array or a list."""
+    backend = backend_of(weight)
+    if x is None or backend is None or backend_of(unwrap(x), host=False) is not None:
+        return x
+    with activate(backend):
+        return ops.asarray(x, device=backend.device_of(weight))
 
 
 def prefixed(ours: str, theirs: str, names: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from ember_ml import ops
 from ember_ml.backend import use_backend
-from ember_ml.dtypes import written
+from ember_ml.dtypes import as_dtype, written
 from ember_ml.nn.initializers import fan_in_uniform, standard_normal, zeros
 from ember_ml.nn.modules.embedding import Embedding
 from ember_ml.nn.modules.linear import Linear
@@ -48,9 +48,11 @@ class Adapted(Module):
 
     def merge(self, sign: int) -> None:
         """Add ``sign`` times the product of the factors to the weight."""
-        change = ops.matmul(ops.cast(self.lora_a, "float32"), ops.cast(self.lora_b, "float32"))
-        weight = ops.add(ops.cast(self.weight, "float32"), ops.multiply(change, sign * self.scale))
-        self.weight = ops.cast(weight, self.weight.dtype)
+        dtype = as_dtype(self.weight.dtype)
+        # Half precision rounds the sum once, at the end.
+        wide = "float32" if dtype.bits < 32 else dtype
+        change = ops.matmul(ops.cast(self.lora_a, wide), ops.cast(self.lora_b, wide))
+        self.weight = ops.cast(ops.add(self.weight, ops.multiply(change, sign * self.scale)), dtype)
         self.is_merged = sign > 0
 
     def _plus(self, y: Any, change: Any) -> Any:

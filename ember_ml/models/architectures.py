@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 # By ``model_type``: the module below ``ember_ml.models``, and its class for each name in ``architectures``. The first
 # is that of a config.json without ``architectures``.
 ARCHITECTURES: dict[str, tuple[str, dict[str, str]]] = {
+    "bert": (
+        "bert",
+        {"BertModel": "Bert", "BertForMaskedLM": "BertMaskedLM", "BertForSequenceClassification": "BertClassifier"},
+    ),
     "gpt2": ("gpt2", {"GPT2LMHeadModel": "GPT2"}),
     "llama": ("llama", {"LlamaForCausalLM": "Llama"}),
     "mistral": ("llama", {"MistralForCausalLM": "Mistral"}),
@@ -20,6 +24,16 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, str]]] = {
     "qwen3": ("llama", {"Qwen3ForCausalLM": "Qwen3"}),
     "gemma": ("llama", {"GemmaForCausalLM": "Gemma"}),
     "gemma2": ("llama", {"Gemma2ForCausalLM": "Gemma2"}),
+    "resnet": ("resnet", {"ResNetModel": "ResNet", "ResNetForImageClassification": "ResNetClassifier"}),
+    "roberta": (
+        "bert",
+        {
+            "RobertaModel": "Roberta",
+            "RobertaForMaskedLM": "RobertaMaskedLM",
+            "RobertaForSequenceClassification": "RobertaClassifier",
+        },
+    ),
+    "vit": ("vit", {"ViTModel": "ViT", "ViTForImageClassification": "ViTClassifier"}),
 }
 
 

@@ -15,6 +15,7 @@ from ember_ml.models import files
 from ember_ml.models.architectures import architecture_of, find_architecture
 from ember_ml.models.pretrained import PretrainedModel, Source
 from ember_ml.nn.initializers import skip_initialization
+from ember_ml.nn.modules.lora import Adapted
 from ember_ml.types import DeviceLike, DTypeLike
 
 # Largest file of weights, as in transformers.
@@ -59,6 +60,9 @@ def load(
 def _match(model: PretrainedModel, stored: dict[str, files.Stored], where: Path) -> dict[str, Source]:
     """Source of each tensor of the model; an error lists what is missing, left over or of another shape."""
     names = _with_base(model, stored)
+    for layer in model.optional:
+        if not any(source.name in names for path, source in model.sources().items() if path.startswith(f"{layer}.")):
+            setattr(model, layer, None)
     ties = model.layout().ties
     state: Any = model.state_dict()
     sources = model.sources()
@@ -95,9 +99,10 @@ def _with_base(model: PretrainedModel, stored: dict[str, files.Stored]) -> dict[
     """Names in the files by their full names; files of a model without its head lack the prefix ``base``."""
     base = model.base
     expected = {source.name for source in model.sources().values()}
-    if not base or any(name.startswith(base) for name in stored):
-        return {name: name for name in stored}
-    return {name if name in expected else base + name: name for name in stored}
+    names = {model.renamed(name): name for name in stored}
+    if not base or any(name.startswith(base) for name in names):
+        return names
+    return {name if name in expected else base + name: own for name, own in names.items()}
 
 
 def _read(
@@ -129,6 +134,12 @@ def save(model: PretrainedModel, folder: str | os.PathLike[str], *, max_shard_si
     """
     if not isinstance(model, PretrainedModel):
         raise TypeError(f"save: model must be one of ember_ml.models, got {type(model).__name__}")
+    adapted = [path for path, module in model.named_modules() if isinstance(module, Adapted)]
+    if adapted:
+        raise ValueError(
+            f"save: model must have no adapters, got some at {', '.join(adapted)}; write merge().remove() of their "
+            "nn.LoRA, or save_adapter"
+        )
     if max_shard_size < 1:
         raise ValueError(f"save: max_shard_size must be >= 1, got {max_shard_size}")
     entries = model.stored()

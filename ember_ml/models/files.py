@@ -151,12 +151,12 @@ def write_folder(folder: Path, config: Mapping[str, Any], entries: Entries, shar
         write_tensors(folder / name, shard, {"format": "pt"})
     if count > 1:
         table = {tensor: name for name, shard in zip(names, shards, strict=True) for tensor in shard}
-        atomic.write(folder / INDEX, _text({"metadata": {"total_size": sum(sizes)}, "weight_map": table}))
+        atomic.write(folder / INDEX, json_text({"metadata": {"total_size": sum(sizes)}, "weight_map": table}))
     else:
         (folder / INDEX).unlink(missing_ok=True)
     for path in old:
         path.unlink(missing_ok=True)
-    atomic.write(folder / CONFIG, _text(config))
+    atomic.write(folder / CONFIG, json_text(config))
 
 
 def nbytes(dtype: str, shape: tuple[int, ...]) -> int:
@@ -167,5 +167,6 @@ def nbytes(dtype: str, shape: tuple[int, ...]) -> int:
     return count
 
 
-def _text(values: Mapping[str, Any]) -> str:
+def json_text(values: Mapping[str, Any]) -> str:
+    """Text of a JSON file."""
     return json.dumps(values, indent=2) + "\n"

@@ -139,12 +139,18 @@ class PretrainedModel(Module):
       wins. Layouts are those of ``torch.nn`` unless a ``Theirs`` says otherwise.
     - ``base``: prefix of the names that files of the model without its head do not have.
     - ``ignored``: patterns (regular expressions) of names in files that are not loaded.
+    - ``earlier``: patterns (regular expressions) in names of files of other versions, and what replaces them.
+    - ``later``: patterns in names of files, and what replaces them in the names that adapters have.
+    - ``optional``: paths of layers that the model does without if a file has none of their tensors.
     """
 
     config_class: ClassVar[type[Config]]
     names: ClassVar[Mapping[str, str | Theirs]]
     base: ClassVar[str] = ""
     ignored: ClassVar[tuple[str, ...]] = ()
+    earlier: ClassVar[Mapping[str, str]] = {}
+    later: ClassVar[Mapping[str, str]] = {}
+    optional: ClassVar[tuple[str, ...]] = ()
 
     config: Any
 
@@ -178,9 +184,23 @@ class PretrainedModel(Module):
             found[name] = as_dtype(tensors[0].dtype).name, shape, partial(source.restore, tensors)
         return found
 
+    def renamed(self, name: str) -> str:
+        """Name that ``names`` has for a tensor, from the name in a file of any version."""
+        return _substituted(self.earlier, name)
+
+    def adapter_name(self, name: str) -> str:
+        """Name of a layer or tensor in files of adapters, from its name in files of the model."""
+        return _substituted(self.later, name)
+
     def is_ignored(self, name: str) -> bool:
         """Whether a tensor of a file is not loaded."""
         return any(re.fullmatch(pattern, name) for pattern in self.ignored)
+
+
+def _substituted(patterns: Mapping[str, str], text: str) -> str:
+    for pattern, replacement in patterns.items():
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 def _find(names: Mapping[str, str | Theirs], path: str, model: str) -> tuple[Theirs, str]:

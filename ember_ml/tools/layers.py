@@ -29,6 +29,7 @@ _CATEGORIES = {
     "Augmentation": ("augmentation",),
     "Recurrent": ("recurrent",),
     "Liquid": ("liquid",),
+    "Adapters": ("lora",),
     "Activations": ("activations",),
 }
 

@@ -389,7 +389,7 @@ class Trainer:
             "history": {"epochs": self.history.epochs, "steps": self.history.steps},
         }
         content = {
-            "model": self.model.tensors(),
+            "model": self._checkpointed(),
             "optimizer": self.optimizer.tensors(),
             "loss_scale": self.loss_scale.tensors() if self.loss_scale is not None else {},
             "metrics": [metric.state() for metric in self.metrics],
@@ -428,7 +428,7 @@ class Trainer:
             if self._device is not None:
                 # Metrics and callbacks combine their state with tensors on the device of the model.
                 content = tree.map(lambda x: ops.to_device(x, self._device) if ops.is_tensor(x) else x, content)
-            _check_paths("model", self.model.tensors(), content["model"])
+            _check_paths("model", self._checkpointed(), content["model"])
             self.optimizer.init(self.model)
             # A rate may have been replaced by a schedule or the reverse, and only parameters that missed a step have
             # a separate step count.
@@ -438,7 +438,7 @@ class Trainer:
             progress = json.loads(content["progress"])
             check_checkpoint(progress["step"], self._device)
             self._check_progress(progress)
-            tensors = converted_like(self.model.tensors(), content["model"])
+            tensors = converted_like(self._checkpointed(), content["model"])
             state = converted_like(self.optimizer.tensors(), content["optimizer"])
             saved = list(
                 zip(
@@ -473,6 +473,11 @@ class Trainer:
                         callback.restore(kept)
                         self._pending += [callback] if is_waiting else []
         return True
+
+    def _checkpointed(self) -> dict[str, Any]:
+        """Tensors of the model in a checkpoint: all, or those that a model with adapters names."""
+        find = getattr(self.model, "checkpoint_tensors", self.model.tensors)
+        return find()  # type: ignore[no-any-return]
 
     def _check_weights(self, weights: Sequence[Any]) -> None:
         if weights and not self._is_weighted:

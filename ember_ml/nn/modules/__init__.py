@@ -33,6 +33,7 @@ from ember_ml.nn.modules.decoding import CausalSelfAttention as CausalSelfAttent
 from ember_ml.nn.modules.decoding import GatedFeedForward as GatedFeedForward
 from ember_ml.nn.modules.decoding import RotaryEmbedding as RotaryEmbedding
 from ember_ml.nn.modules.embedding import Embedding as Embedding
+from ember_ml.nn.modules.embedding import PatchEmbedding as PatchEmbedding
 from ember_ml.nn.modules.embedding import PositionalEmbedding as PositionalEmbedding
 from ember_ml.nn.modules.embedding import PositionalEncoding as PositionalEncoding
 from ember_ml.nn.modules.layout import Tied as Tied
@@ -42,6 +43,7 @@ from ember_ml.nn.modules.liquid import LTC as LTC
 from ember_ml.nn.modules.liquid import CfC as CfC
 from ember_ml.nn.modules.liquid import CfCCell as CfCCell
 from ember_ml.nn.modules.liquid import LTCCell as LTCCell
+from ember_ml.nn.modules.lora import LoRA as LoRA
 from ember_ml.nn.modules.module import Module as Module
 from ember_ml.nn.modules.normalization import BatchNorm as BatchNorm
 from ember_ml.nn.modules.normalization import GroupNorm as GroupNorm

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
 from ember_ml.nn.initializers import Initializer, initialized
 from ember_ml.nn.modules.checks import check_sizes
+from ember_ml.nn.modules.convolution import Conv2d
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.slots import Buffer, Parameter
 from ember_ml.types import DTypeLike, Tensor
@@ -112,6 +114,46 @@ class PositionalEmbedding(Module):
 
     def forward(self, x: Any) -> Tensor:
         return ops.add(x, _first_rows(self, self.weight, x))
+
+
+class PatchEmbedding(Module):
+    """Learned projections of the patches of images, from left to right and from top to bottom.
+
+    Images have the axes (batch, height, width, channels), the result (batch, patches, features). Rows and columns that
+    do not fill a patch are left out.
+
+    Args:
+        in_channels: number of channels of the images.
+        embed_dim: number of features of a patch.
+        patch_size: height and width of a patch, or one number for both.
+        bias: whether to learn a bias.
+
+    >>> tuple(PatchEmbedding(3, 8, 4)(ops.ones((2, 12, 16, 3))).shape)
+    (2, 12, 8)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        embed_dim: int,
+        patch_size: int | Sequence[int],
+        bias: bool = True,
+        *,
+        data_format: str = "channels_last",
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        self.in_channels, self.embed_dim, self.patch_size = in_channels, embed_dim, patch_size
+        self.data_format = data_format
+        self.projection = Conv2d(
+            in_channels, embed_dim, patch_size, patch_size, bias=bias, data_format=data_format, dtype=dtype
+        )
+
+    def forward(self, images: Any) -> Tensor:
+        x = self.projection(images)
+        if self.data_format == "channels_first":
+            x = ops.permute_dims(x, (0, 2, 3, 1))
+        batch, height, width, features = x.shape
+        return ops.reshape(x, (batch, height * width, features))
 
 
 def _first_rows(layer: Any, table: Any, x: Any) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import mlx.core as mx
 
+from ember_ml.backend.mlx.mapping import recomputed
 from ember_ml.backend.mlx.stats import _wide
 from ember_ml.dispatch import REGISTRY
 
@@ -24,6 +26,25 @@ def relu(x: mx.array, /) -> mx.array:
 def relu6(x: mx.array, /) -> mx.array:
     # Unlike for clip, the gradient at the limits is zero.
     return mx.minimum(mx.maximum(x, 0), 6)
+
+
+def gelu(x: mx.array, /, approximate: bool = False) -> mx.array:
+    if x.dtype == mx.float64:
+        return _by_definition("gelu", x, approximate)
+    return (_gelu_tanh if approximate else _gelu)(x)
+
+
+@recomputed
+def _gelu(x: mx.array) -> mx.array:
+    wide = _wide(x)
+    return (wide * 0.5 * (1 + mx.erf(wide * math.sqrt(0.5)))).astype(x.dtype)
+
+
+@recomputed
+def _gelu_tanh(x: mx.array) -> mx.array:
+    wide = _wide(x)
+    inner = (wide + wide * wide * wide * 0.044715) * math.sqrt(2 / math.pi)
+    return (wide * 0.5 * (1 + mx.tanh(inner))).astype(x.dtype)
 
 
 def silu(x: mx.array, /) -> mx.array:

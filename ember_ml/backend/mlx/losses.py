@@ -6,7 +6,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from ember_ml.backend.mlx.mapping import custom, mapped
+from ember_ml.backend.mlx.mapping import after, custom
 from ember_ml.dispatch import definition_of, within
 from ember_ml.gradients import losses as gradients
 
@@ -28,13 +28,8 @@ def linear_crossentropy(
     # MLX would keep the logits of all chunks for the gradient; the rule computes them again.
     def pull(primals: Any, cotangents: Any, outputs: Any) -> Any:
         places = range(1, len(primals))
-        found = pulled(places, cotangents[0], outputs[0], *primals, **options, after=_after)
+        found = pulled(places, cotangents[0], outputs[0], *primals, **options, after=after)
         return mx.zeros_like(primals[0]), *found
 
     tensors = (y_true, x, weight) if bias is None else (y_true, x, weight, bias)
     return custom(lambda *xs: (run(*xs, **options),), pull)(*tensors)[0]
-
-
-def _after(x: mx.array, others: list[mx.array]) -> mx.array:
-    """``x``, computed after the others. MLX 0.32: vmap does not support ``depends``."""
-    return x if mapped else mx.depends([x], others)[0]

@@ -6,7 +6,7 @@ operations, which read out of bounds, for assignments, and for grouped convoluti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -52,6 +52,21 @@ def custom(f: Callable[..., Any], pull: Callable[..., Any]) -> Callable[..., Any
         return outputs, (0,) * len(outputs)
 
     return function
+
+
+def recomputed(f: Callable[[mx.array], mx.array]) -> Callable[[mx.array], mx.array]:
+    """``f``, whose gradient keeps its argument alone and computes the rest again."""
+
+    def pull(primals: Any, cotangents: Any, outputs: Any) -> Any:
+        return mx.vjp(f, [after(primals[0], cotangents)], list(cotangents))[1]
+
+    run = custom(lambda x: (f(x),), pull)
+    return lambda x: run(x)[0]
+
+
+def after(x: mx.array, others: Sequence[mx.array]) -> mx.array:
+    """``x``, computed after the others. MLX 0.32: vmap does not support ``depends``."""
+    return x if mapped else mx.depends([x], list(others))[0]
 
 
 def _map_pull(pull: Callable[..., Any], axes: tuple[int | None, ...]) -> Callable[..., Any]:

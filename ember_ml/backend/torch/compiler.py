@@ -19,7 +19,7 @@ def mark_constant(function: Callable[..., Any]) -> None:
 
     ``torch.compiler.assume_constant_result`` sets the same attribute, but imports the compiler.
     """
-    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    function._dynamo_marked_constant = True
 
 
 def when_imported(action: Callable[[], object]) -> None:

@@ -213,14 +213,14 @@ def case_gradients_averaged_during_the_backward_pass() -> None:
 
 
 def case_means_do_not_change_later() -> None:
-    """Memory of means is used again once nothing refers to it."""
-    held = [distributed.average_gradients([ops.full((600, 500), float(RANK + i))])[0] for i in range(3)]
-    view = distributed.average_gradients([ops.full((600, 500), float(RANK))])[0][:1]
+    """Memory of means is used again once nothing refers to it. Multiples of SIZE have means without rounding."""
+    held = [distributed.average_gradients([ops.full((600, 500), float(SIZE * (RANK + i)))])[0] for i in range(3)]
+    view = distributed.average_gradients([ops.full((600, 500), float(SIZE * RANK))])[0][:1]
     for _ in range(4):
         distributed.average_gradients([ops.zeros((600, 500))])
     for i, x in enumerate(held):
-        assert set(ops.to_numpy(x).ravel()) == {np.float32((SIZE - 1) / 2 + i)}
-    assert set(ops.to_numpy(view).ravel()) == {np.float32((SIZE - 1) / 2)}
+        assert set(ops.to_numpy(x).ravel()) == {SIZE * ((SIZE - 1) / 2 + i)}
+    assert set(ops.to_numpy(view).ravel()) == {SIZE * (SIZE - 1) / 2}
 
 
 def case_compiled() -> None:

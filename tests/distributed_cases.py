@@ -22,6 +22,7 @@ import ember_ml
 from ember_ml import distributed, ops
 from ember_ml.backend import load
 from ember_ml.dispatch import operation_of
+from ember_ml.distributed.buckets import Overlap
 from ember_ml.errors import DistributedError, UnsupportedError
 from ember_ml.nn.tensor import EmberTensor
 from ember_ml.ops import collectives
@@ -170,6 +171,56 @@ def case_average_gradients() -> None:
             np.testing.assert_allclose(ops.to_numpy(x), expected("all_mean", shape, dtype).real, 1e-2)
     assert distributed.average_gradients({"a": None}) == {"a": None}
     raises(TypeError, "floating", lambda: distributed.average_gradients([ops.arange(3)]))
+
+
+def case_gradients_averaged_during_the_backward_pass() -> None:
+    """Of parameters that are used twice, once, through a zero gradient, and not at all; in several buckets."""
+    assert Overlap.is_available() == (ember_ml.get_backend() == "torch")
+    if not Overlap.is_available():
+        return
+    names = {"twice": "float32", "once": "float64", "sign": "float32", "unused": "float32", "large": "float32"}
+    shapes = {name: (600, 500) if name == "large" else (2, 3) for name in names}
+    parameters = {name: ops.asarray(values(shapes[name], dtype)) for name, dtype in names.items()}
+    begun: list[Overlap] = []
+
+    def loss_of(parameters: Any, is_overlapped: bool) -> Any:
+        twice = ops.sum(ops.square(parameters["twice"]) * parameters["twice"]) + ops.sum(ops.sign(parameters["sign"]))
+        rest = ops.sum(ops.square(ops.cast(parameters["once"], "float32"))) + ops.sum(ops.square(parameters["large"]))
+        loss = (twice + rest) * (RANK + 1)
+        if is_overlapped:
+            begun.append(Overlap(parameters, {"loss": loss, "wrapped": EmberTensor([float(RANK)])}))
+        return loss
+
+    value, plain = ember_ml.value_and_grad(loss_of)(parameters, False)
+    wanted = distributed.average_gradients({"loss": value, **plain})
+    for _ in range(3):
+        _, gradients = ember_ml.value_and_grad(loss_of)(parameters, True)
+        found, others = begun.pop().finish(gradients)
+        assert found.keys() == parameters.keys()
+        for name, x in {**found, "loss": others["loss"]}.items():
+            assert ops.dtype(x) == ops.dtype(wanted[name])
+            np.testing.assert_allclose(ops.to_numpy(x), ops.to_numpy(wanted[name]), 1e-6, err_msg=name)
+        assert others["wrapped"].tolist() == [(SIZE - 1) / 2]
+
+    def other_call() -> Any:
+        if RANK == ROOT:
+            return distributed.all_sum(ops.ones(2))
+        return ember_ml.value_and_grad(loss_of)(parameters, True)
+
+    error = raises(DistributedError, "all ranks must make the same call", other_call)
+    assert f"all_sum(float32[2]) on rank {ROOT}" in error, error
+    assert distributed.all_sum(1).item() == SIZE
+
+
+def case_means_do_not_change_later() -> None:
+    """Memory of means is used again once nothing refers to it. Multiples of SIZE have means without rounding."""
+    held = [distributed.average_gradients([ops.full((600, 500), float(SIZE * (RANK + i)))])[0] for i in range(3)]
+    view = distributed.average_gradients([ops.full((600, 500), float(SIZE * RANK))])[0][:1]
+    for _ in range(4):
+        distributed.average_gradients([ops.zeros((600, 500))])
+    for i, x in enumerate(held):
+        assert set(ops.to_numpy(x).ravel()) == {SIZE * ((SIZE - 1) / 2 + i)}
+    assert set(ops.to_numpy(view).ravel()) == {SIZE * (SIZE - 1) / 2}
 
 
 def case_compiled() -> None:

@@ -70,16 +70,18 @@ class Overlap:
         names = [(0, name) for name in others] + [(1, path) for path in reversed(parameters)]
         leaves = [unwrap((others, parameters)[kind][name]) for kind, name in names]
         self._backend = backend = _common_backend(leaves)
+        # Not every transport has what is used here.
         self._transport: Any = backend.transport()
-        first = min(_FIRST_BYTES, self._transport.BUCKET_BYTES)
-        buckets = list(_buckets(backend, leaves, list(range(len(leaves))), self._transport.BUCKET_BYTES, first))
+        limit = self._transport.BUCKET_BYTES
+        buckets = list(_buckets(backend, leaves, list(range(len(leaves))), limit, min(_FIRST_BYTES, limit)))
         self._text = f"average_gradients({_summary(leaves)})"
         self._is_begun = False
         # Bucket and place in it of what has not been put there yet.
         self._places = {names[i]: (b, place) for b, bucket in enumerate(buckets) for place, i in enumerate(bucket)}
-        self._reduction = self._transport.Reduction([[leaves[i] for i in bucket] for bucket in buckets])
+        transport: Any = self._transport
+        self._reduction = transport.Reduction([[leaves[i] for i in bucket] for bucket in buckets])
         for path, x in parameters.items():
-            self._transport.watch(x, partial(self._put, path))
+            transport.watch(x, partial(self._put, path))
 
     @staticmethod
     def is_available() -> bool:

@@ -678,6 +678,7 @@ class Trainer:
         total = sum([share.weight for share in group[1:]], group[0].weight)
         is_plain = len(group) == 1 and not self._is_compiled and not self._sharding.is_model_divided
         self._overlapped = group if is_plain and self._size > 1 and Overlap.is_available() else None
+        self._overlap = None
         with self._sharding.whole_model():
             loss, grads = self._add_parts(group, total)
         if self._size > 1:

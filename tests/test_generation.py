@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from decoders import reference
 
 import ember_ml
 from ember_ml import models, ops
 from ember_ml.backend import Backend
 from ember_ml.cli import main
 from ember_ml.models.generation import Choice
-from decoders import reference
 
 SAMPLING = {"seed": 7, "temperature": 0.8, "top_k": 60, "top_p": 0.97, "stop": ()}
 PROMPTS = [[5, 9, 1], [4, 8, 15, 16, 23, 42, 7, 7, 3, 99, 0, 50, 61], [77]]

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from decoders import CASES, difference, reference, torch, transformers
 
 import ember_ml
 from ember_ml import models, ops
 from ember_ml.backend import Backend
 from ember_ml.errors import UnsupportedError
 from ember_ml.models import checkpoints
-from decoders import CASES, difference, reference, torch, transformers
 
 FIRSTS = list({name.partition("-")[0]: name for name in reversed(CASES)}.values())
 

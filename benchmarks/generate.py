@@ -215,9 +215,11 @@ _IMPORTS = {"numpy": "", "torch": "import torch", "mlx": "import mlx.core as mx"
 def load(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Seconds and peak of the memory of loading a checkpoint in shards, ours and the engine's own loader in turns."""
     with TemporaryDirectory() as name:
-        sizes = dict(SIZES["tiny"], hidden_size=1024, intermediate_size=4096, vocab_size=8192)
-        layer = 4 * (1024 * (1024 * 2.5) + 3 * 1024 * 4096)
-        sizes["num_hidden_layers"] = max(1, int((options.load * 1e9 - 8 * 8192 * 1024) / layer))
+        width = 1024 if options.load >= 0.5 else 128
+        sizes = {"hidden_size": width, "intermediate_size": 4 * width, "vocab_size": 8 * width}
+        # Four bytes for each weight of the attention, with a quarter of the heads for keys and values, and of the rest.
+        layer, outside = 4 * 14.5 * width**2, 4 * 2 * 8 * width**2
+        sizes["num_hidden_layers"] = max(1, round((options.load * 1e9 - outside) / layer))
         nbytes = write_model(Path(name), sizes, "float32", shard_size=int(options.load * 1e9 / 4))
         rows = []
         for engine in options.engines:

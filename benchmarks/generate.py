@@ -48,8 +48,10 @@ def config_of(sizes: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def write_model(folder: Path, sizes: dict[str, int], dtype: str, shard_size: int = 50 * 10**9) -> int:
-    """Write a model with random weights, and return its number of bytes."""
+def write_model(
+    folder: Path, sizes: dict[str, int], dtype: str, shard_size: int = 50 * 10**9, is_random: bool = True
+) -> int:
+    """Write a model with random weights, or with ones, and return its number of bytes."""
     import ember_ml
     from ember_ml import models, ops
     from ember_ml.models.llama import Llama, LlamaConfig
@@ -62,7 +64,7 @@ def write_model(folder: Path, sizes: dict[str, int], dtype: str, shard_size: int
         ops.set_seed(0)
         drawn = {
             path: ops.ones(x.shape, dtype=dtype)
-            if len(x.shape) == 1
+            if len(x.shape) == 1 or not is_random
             else ops.random_normal(x.shape, 0.0, 0.02, dtype=dtype)
             for path, x in model.tensors().items()
         }
@@ -220,7 +222,7 @@ def load(options: argparse.Namespace) -> list[dict[str, Any]]:
         # Four bytes for each weight of the attention, with a quarter of the heads for keys and values, and of the rest.
         layer, outside = 4 * 14.5 * width**2, 4 * 2 * 8 * width**2
         sizes["num_hidden_layers"] = max(1, round((options.load * 1e9 - outside) / layer))
-        nbytes = write_model(Path(name), sizes, "float32", shard_size=int(options.load * 1e9 / 4))
+        nbytes = write_model(Path(name), sizes, "float32", shard_size=int(options.load * 1e9 / 4), is_random=False)
         rows = []
         for engine in options.engines:
             found: dict[str, list[tuple[float, float]]] = {"ember_ml": [], "safetensors": []}

@@ -237,7 +237,22 @@ def test_scaling_follows_its_formulas() -> None:
 
 
 def test_decoding_and_loading_are_measured(tmp_path: Path) -> None:
-    options = "--engines numpy torch --model tiny --tokens 4 --prompt 3 --repeats 1 --load 0.002 --json".split()
+    options = [
+        "--engines",
+        "numpy",
+        "torch",
+        "--model",
+        "tiny",
+        "--tokens",
+        "4",
+        "--prompt",
+        "3",
+        "--repeats",
+        "1",
+        "--load",
+        "0.002",
+        "--json",
+    ]
     done = run("generate.py", *options, str(tmp_path / "report.json"))
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "report.json").read_text())

@@ -85,7 +85,7 @@ def test_a_model_is_made_of_a_configuration(backend: Backend, tmp_path: Path) ->
     models.save(model.eval(), tmp_path)
     again = models.load(tmp_path / "model.safetensors")
     assert type(again) is Qwen3
-    assert difference(to_numpy(model([[1, 2, 3]])), to_numpy(again([[1, 2, 3]]))) == 0
+    assert difference(to_numpy(model([[1, 2, 3]])), to_numpy(again([[1, 2, 3]]))) < 1e-5
     assert transformers.AutoConfig.from_pretrained(tmp_path).num_attention_heads == 3
 
 

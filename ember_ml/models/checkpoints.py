@@ -36,7 +36,7 @@ def load(
         device: device of the parameters, by default the default device.
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    if wanted is not None and wanted.kind not in KINDS["floating"]:
+    if wanted is not None and wanted.kind not in KINDS["real floating"]:
         raise TypeError(f"load: dtype must be floating, got {wanted.name}")
     folder, paths, index = files.locate(folder_or_file)
     values = files.read_config(folder)
@@ -80,7 +80,7 @@ def _match(model: PretrainedModel, stored: dict[str, files.Stored], where: Path)
         actual = stored[name]
         if actual.shape != expected:
             misshapen.append(f"  {name} in {actual.path}: {list(actual.shape)} where the model has {list(expected)}")
-        elif as_dtype(actual.dtype).kind not in KINDS["floating"] and ops.is_float(state[path]):
+        elif as_dtype(actual.dtype).kind not in KINDS["real floating"] and ops.is_float(state[path]):
             misshapen.append(f"  {name} in {actual.path}: {actual.dtype} where the model has floating-point numbers")
         if path not in ties:
             found[path] = source._replace(name=name)

@@ -48,8 +48,10 @@ def config_of(sizes: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def write_model(folder: Path, sizes: dict[str, int], dtype: str, shard_size: int = 50 * 10**9) -> int:
-    """Write a model with random weights, and return its number of bytes."""
+def write_model(
+    folder: Path, sizes: dict[str, int], dtype: str, shard_size: int = 50 * 10**9, is_random: bool = True
+) -> int:
+    """Write a model with random weights, or with ones, and return its number of bytes."""
     import ember_ml
     from ember_ml import models, ops
     from ember_ml.models.llama import Llama, LlamaConfig
@@ -62,7 +64,7 @@ def write_model(folder: Path, sizes: dict[str, int], dtype: str, shard_size: int
         ops.set_seed(0)
         drawn = {
             path: ops.ones(x.shape, dtype=dtype)
-            if len(x.shape) == 1
+            if len(x.shape) == 1 or not is_random
             else ops.random_normal(x.shape, 0.0, 0.02, dtype=dtype)
             for path, x in model.tensors().items()
         }
@@ -215,10 +217,12 @@ _IMPORTS = {"numpy": "", "torch": "import torch", "mlx": "import mlx.core as mx"
 def load(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Seconds and peak of the memory of loading a checkpoint in shards, ours and the engine's own loader in turns."""
     with TemporaryDirectory() as name:
-        sizes = dict(SIZES["tiny"], hidden_size=1024, intermediate_size=4096, vocab_size=8192)
-        layer = 4 * (1024 * (1024 * 2.5) + 3 * 1024 * 4096)
-        sizes["num_hidden_layers"] = max(1, int((options.load * 1e9 - 8 * 8192 * 1024) / layer))
-        nbytes = write_model(Path(name), sizes, "float32", shard_size=int(options.load * 1e9 / 4))
+        width = 1024 if options.load >= 0.5 else 128
+        sizes = {"hidden_size": width, "intermediate_size": 4 * width, "vocab_size": 8 * width}
+        # Four bytes for each weight of the attention, with a quarter of the heads for keys and values, and of the rest.
+        layer, outside = 4 * 14.5 * width**2, 4 * 2 * 8 * width**2
+        sizes["num_hidden_layers"] = max(1, round((options.load * 1e9 - outside) / layer))
+        nbytes = write_model(Path(name), sizes, "float32", shard_size=int(options.load * 1e9 / 4), is_random=False)
         rows = []
         for engine in options.engines:
             found: dict[str, list[tuple[float, float]]] = {"ember_ml": [], "safetensors": []}

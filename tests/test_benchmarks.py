@@ -234,3 +234,31 @@ def test_scaling_follows_its_formulas() -> None:
         assert row["tree"] == pytest.approx(2 * levels * latency + 2 * size / bandwidth)
         assert 0 < row["goodput"] < row["efficiency"] < 1
     assert run("scaling.py", "--ranks", "1").returncode == 2
+
+
+def test_decoding_and_loading_are_measured(tmp_path: Path) -> None:
+    options = [
+        "--engines",
+        "numpy",
+        "torch",
+        "--model",
+        "tiny",
+        "--tokens",
+        "4",
+        "--prompt",
+        "3",
+        "--repeats",
+        "1",
+        "--load",
+        "0.002",
+        "--json",
+    ]
+    done = run("generate.py", *options, str(tmp_path / "report.json"))
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "report.json").read_text())
+    names = {(row["engine"], row["name"]) for row in report["decode"]}
+    assert names >= {("numpy", "ember_ml"), ("torch", "ember_ml"), ("torch", "transformers")}
+    assert all(row["tokens_per_second"] > 0 for row in report["decode"])
+    assert len(report["load"]) == 4
+    assert all(row["seconds"] > 0 and row["bytes"] > 1e6 for row in report["load"])
+    assert "ember_ml is" in done.stdout

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from decoders import reference
 
 import ember_ml
 from ember_ml import models, ops
+from ember_ml.backend import Backend
 from ember_ml.cli import main
 from ember_ml.models.generation import Choice
-from tests.decoders import reference
 
 SAMPLING = {"seed": 7, "temperature": 0.8, "top_k": 60, "top_p": 0.97, "stop": ()}
 PROMPTS = [[5, 9, 1], [4, 8, 15, 16, 23, 42, 7, 7, 3, 99, 0, 50, 61], [77]]
@@ -45,7 +46,7 @@ def texts() -> list[list[int]]:
         return [found.generate(prompt, 200, **SAMPLING) for prompt in PROMPTS]
 
 
-def test_one_seed_is_one_text_alone_and_in_a_batch(backend: str) -> None:
+def test_one_seed_is_one_text_alone_and_in_a_batch(backend: Backend) -> None:
     found = models.load(long_folder())
     assert all(len(text) == 200 for text in texts())
     assert len({tuple(text) for text in texts()}) == 3
@@ -64,7 +65,7 @@ def test_one_seed_is_one_text_compiled_or_not(engine: str) -> None:
             assert found.generate(PROMPTS[:1], 8, compile=False, **SAMPLING) == [texts()[0][:8]]
 
 
-def test_seeds_for_each_prompt(backend: str) -> None:
+def test_seeds_for_each_prompt(backend: Backend) -> None:
     found = model()
     options = {**SAMPLING, "seed": [7, 8, 7]}
     first, second, third = found.generate([[5, 9]] * 3, 12, **options)
@@ -72,7 +73,7 @@ def test_seeds_for_each_prompt(backend: str) -> None:
     assert second == found.generate([5, 9], 12, **{**SAMPLING, "seed": 8}) != first
 
 
-def test_the_seed_of_the_process_is_used_without_one(backend: str) -> None:
+def test_the_seed_of_the_process_is_used_without_one(backend: Backend) -> None:
     found = model()
     ops.set_seed(3)
     first = found.generate([5], 12)
@@ -81,7 +82,7 @@ def test_the_seed_of_the_process_is_used_without_one(backend: str) -> None:
     assert found.generate([5], 12) != first
 
 
-def test_a_stream_has_the_tokens_of_generate_one_at_a_time(backend: str) -> None:
+def test_a_stream_has_the_tokens_of_generate_one_at_a_time(backend: Backend) -> None:
     found = model()
     stream = found.stream([5, 9, 1], 10, **SAMPLING)
     first = next(stream)
@@ -89,7 +90,7 @@ def test_a_stream_has_the_tokens_of_generate_one_at_a_time(backend: str) -> None
     assert [first, *stream] == found.generate([5, 9, 1], 10, **SAMPLING)
 
 
-def test_stop_tokens_end_a_text_and_are_not_in_it(backend: str) -> None:
+def test_stop_tokens_end_a_text_and_are_not_in_it(backend: Backend) -> None:
     found = model()
     text = found.generate([5, 9, 1], 10, temperature=0)
     stop = text[4]
@@ -110,7 +111,7 @@ def test_the_tokens_of_the_configuration_stop_by_default(tmp_path: Path) -> None
         assert found.generate([5, 9, 1], 10, temperature=0, stop=()) == text
 
 
-def test_texts_end_at_the_last_position(backend: str) -> None:
+def test_texts_end_at_the_last_position(backend: Backend) -> None:
     found = model()
     prompt = [1] * 90
     assert len(found.generate(prompt, 20, temperature=0)) == 6
@@ -121,7 +122,7 @@ def test_texts_end_at_the_last_position(backend: str) -> None:
     assert found.generate([1], 0) == []
 
 
-def test_a_model_in_training_mode_is_back_in_it(backend: str) -> None:
+def test_a_model_in_training_mode_is_back_in_it(backend: Backend) -> None:
     found = model("gpt2-plain").train()
     assert found.generate([1, 2], 4, temperature=0) == found.eval().generate([1, 2], 4, temperature=0)
     found.train()
@@ -139,7 +140,7 @@ def test_the_backend_is_that_of_the_model() -> None:
         assert ember_ml.get_backend() == "numpy"
 
 
-def test_choices_are_among_the_best(backend: str) -> None:
+def test_choices_are_among_the_best(backend: Backend) -> None:
     scores = ops.asarray([[0.0, 3.0, 1.0, 2.0, -1.0]] * 2)
     keys = [1, 2]
     drawn = {choice for number in range(40) for choice in Choice(1.0, 2, None)(scores, keys, number).tolist()}
@@ -195,7 +196,7 @@ def folder_with_tokenizer() -> Path:
     return long_folder()
 
 
-def test_texts_with_a_tokenizer(backend: str) -> None:
+def test_texts_with_a_tokenizer(backend: Backend) -> None:
     tokenizer = models.load_tokenizer(folder_with_tokenizer())
     found = model()
     tokens = found.generate([5, 9], 8, **SAMPLING)
@@ -227,7 +228,7 @@ def test_characters_of_several_tokens_are_streamed_whole() -> None:
         assert all(not piece.endswith("\ufffd") for piece in pieces[:-1])
 
 
-def test_the_command_streams_a_text(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_streams_a_text(backend: Backend, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(folder_with_tokenizer())
     arguments = ["generate", folder, "w5 w9", "--max-tokens", "6", "--seed", "7", "--top-k", "60"]
     assert main(arguments) == 0
@@ -235,7 +236,7 @@ def test_the_command_streams_a_text(backend: str, capsys: pytest.CaptureFixture[
     assert len(text.split()) == 6
     assert main([*arguments, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts == {"backend": backend, "prompt": "w5 w9", "text": text.rstrip("\n"), "seed": 7}
+    assert facts == {"backend": backend.name, "prompt": "w5 w9", "text": text.rstrip("\n"), "seed": 7}
     stop = text.split()[2]
     assert main([*arguments, "--stop", stop]) == 0
     assert capsys.readouterr().out == text[: text.index(stop)] + "\n"

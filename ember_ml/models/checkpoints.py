@@ -10,7 +10,7 @@ from ember_ml import ops
 from ember_ml.backend import use_backend
 from ember_ml.dtypes import KINDS, as_dtype
 from ember_ml.errors import UnsupportedError
-from ember_ml.extend import map_tensors
+from ember_ml.extend import activate, backend_of, current_backend, map_tensors
 from ember_ml.models import files
 from ember_ml.models.architectures import architecture_of, find_architecture
 from ember_ml.models.pretrained import PretrainedModel, Source
@@ -36,7 +36,7 @@ def load(
         device: device of the parameters, by default the default device.
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    if wanted is not None and wanted.kind not in KINDS["floating"]:
+    if wanted is not None and wanted.kind not in KINDS["real floating"]:
         raise TypeError(f"load: dtype must be floating, got {wanted.name}")
     folder, paths, index = files.locate(folder_or_file)
     values = files.read_config(folder)
@@ -80,7 +80,7 @@ def _match(model: PretrainedModel, stored: dict[str, files.Stored], where: Path)
         actual = stored[name]
         if actual.shape != expected:
             misshapen.append(f"  {name} in {actual.path}: {list(actual.shape)} where the model has {list(expected)}")
-        elif as_dtype(actual.dtype).kind not in KINDS["floating"] and ops.is_float(state[path]):
+        elif as_dtype(actual.dtype).kind not in KINDS["real floating"] and ops.is_float(state[path]):
             misshapen.append(f"  {name} in {actual.path}: {actual.dtype} where the model has floating-point numbers")
         if path not in ties:
             found[path] = source._replace(name=name)
@@ -116,8 +116,11 @@ def _read(
     for file, wanted in by_file.items():
         tensors: dict[str, Any] = map_tensors(file, device)
         for path, source in wanted:
-            x = source.extract(tensors[source.name])
-            found[path] = ops.cast(x, dtype) if dtype is not None and ops.is_float(x) else x
+            # Where the engine has no reader of its own, a view of the file is the only copy.
+            with activate(backend_of(tensors[source.name]) or current_backend()):
+                x = source.extract(tensors[source.name])
+                is_cast = dtype is not None and ops.is_float(x)
+            found[path] = ops.asarray(x, dtype=dtype if is_cast else None, device=device)
     for path, tensor in model.tensors().items():
         if path not in found:
             found[path] = ops.asarray(tensor, device=device)

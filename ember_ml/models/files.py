@@ -48,7 +48,7 @@ def locate(folder_or_file: str | os.PathLike[str]) -> tuple[Path, list[Path], Pa
             return place, [], place / INDEX
         if (place / WEIGHTS).is_file():
             return place, [place / WEIGHTS], None
-        raise FileNotFoundError(_no_weights(place))
+        raise _no_weights(place)
     if place.name.endswith(".index.json"):
         return place.parent, [], place
     if place.suffix in _PICKLED:
@@ -65,12 +65,13 @@ def _pickled(path: Path) -> str:
     )
 
 
-def _no_weights(folder: Path) -> str:
+def _no_weights(folder: Path) -> Exception:
+    """Error for a folder without weights, or with weights that are not read."""
     refused = [folder / name for name in _REFUSED if (folder / name).exists()]
     refused += [path for path in sorted(folder.iterdir()) if path.suffix in _PICKLED and path not in refused]
     if refused:
-        return _pickled(refused[0])
-    return f"{folder} must have {WEIGHTS} or {INDEX}, got neither"
+        return ValueError(_pickled(refused[0]))
+    return FileNotFoundError(f"{folder} must have {WEIGHTS} or {INDEX}, got neither")
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -57,10 +57,9 @@ class LlamaConfig(Config):
 
     def to_dict(self) -> dict[str, Any]:
         entries = super().to_dict()
-        for name in ("rope_parameters", "rope_theta", "rope_scaling"):
-            if entries[name] is None:
-                del entries[name]
-        return entries
+        # transformers does not take null for these; absent, they have their defaults.
+        optional = ("rope_parameters", "rope_theta", "rope_scaling", "head_dim", "hidden_activation", "layer_types")
+        return {name: value for name, value in entries.items() if value is not None or name not in optional}
 
     def rotation(self) -> tuple[float, Mapping[str, Any]]:
         """Base and options of the rotary positions."""

@@ -33,19 +33,16 @@ def tensor_entries(path: StrPath) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 
 def map_tensors(path: StrPath, device: DeviceLike | None = None) -> dict[str, Tensor]:
-    """Tensors of a safetensors file on the active backend, as views of the file in memory where the engine has them."""
+    """Tensors of a safetensors file as views of the file in memory, or that are read when they are needed.
+
+    They are tensors of the active backend if it has a reader of its own, otherwise NumPy arrays.
+    """
     backend = _backends.current()
-    place = backend.device if device is None else backend.find_device(device)
     files = host_files()
     with files.naming_file(path):
-        own = getattr(_backends.submodule(backend.module, "io"), "map_tensors", None)
-        if own is not None:
-            found: dict[str, Tensor] = own(path, place)
-            return found
-        return {
-            name: backend.convert(array, backend.dtype(array.dtype), place)
-            for name, array in files.map_tensors(path).items()
-        }
+        own = getattr(_backends.submodule(backend.module, "io"), "map_tensors", files.map_tensors)
+        found: dict[str, Tensor] = own(path, backend.device if device is None else backend.find_device(device))
+        return found
 
 
 def write_tensors(

@@ -23,7 +23,7 @@ _CATEGORIES = {
     "Linear and embedding": ("linear", "embedding"),
     "Convolution": ("convolution",),
     "Normalization": ("normalization",),
-    "Attention": ("attention",),
+    "Attention": ("attention", "decoding"),
     "Pooling": ("pooling",),
     "Shape": ("shape",),
     "Augmentation": ("augmentation",),

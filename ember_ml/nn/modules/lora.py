@@ -288,12 +288,15 @@ class LoRA(Module):
                 module.eval()
         return self
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Adapters, and the tensors of modules that are trained as a whole, by path."""
+    def adapter_state(self) -> dict[str, Tensor]:
+        """The part of ``state_dict()`` that is trained: adapters, and modules that are trained as a whole.
+
+        ``load_state_dict(state, strict=False)`` loads it.
+        """
         prefixes = [f"model.{path}." for path in self.trained]
         return {
             path: tensor
-            for path, tensor in super().state_dict().items()
+            for path, tensor in self.state_dict().items()
             if path.rpartition(".")[2] in ("lora_a", "lora_b") or any(path.startswith(prefix) for prefix in prefixes)
         }
 

@@ -121,6 +121,12 @@ def test_modules_that_are_trained_as_a_whole_are_in_the_state(backend: Any) -> N
     assert not nn.LoRA(network(), "0", rank=1).train().model[1].training
 
 
+def test_what_was_frozen_before_is_frozen_after() -> None:
+    lora = nn.LoRA(network().freeze("3", "0.bias"), "0", rank=1, trained="3")
+    assert "model.3.weight" in lora.parameters()
+    assert list(lora.remove().parameters()) == ["0.weight", "1.weight", "1.bias"]
+
+
 def test_the_adapter_may_be_more_precise_than_the_layer(backend: Any) -> None:
     model = network().astype("bfloat16").eval()
     lora = nn.LoRA(model, "0", rank=2, dtype="float32")
@@ -165,6 +171,8 @@ def test_mistakes_are_named_and_leave_the_model_as_it_is(call: Any, message: str
 def test_wrong_types_are_type_errors() -> None:
     with pytest.raises(TypeError, match="LoRA: rank must be an integer, got"):
         nn.LoRA(network(), "0", rank=2.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="LoRA: alpha must be a number, got"):
+        nn.LoRA(network(), "0", alpha="16")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="LoRA: model must be a Module, got"):
         nn.LoRA(ops.square, "0")  # type: ignore[arg-type]
 

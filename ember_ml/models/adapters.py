@@ -111,7 +111,8 @@ def load_adapter(model: Module, folder: str | os.PathLike[str]) -> LoRA:
     stored = tensor_entries(place / WEIGHTS)
     plan = _match(model, stored, options, place / WEIGHTS)
     with use_backend(model.backend):
-        tensors = map_tensors(place / WEIGHTS)
+        device = ops.get_device(next(iter(model.tensors().values())))
+        tensors = map_tensors(place / WEIGHTS, device)
         factors = {path: _factors(tensors, found, options) for path, found in _used(plan.layers, tensors).items()}
         whole = {path: source.extract(tensors[key]) for path, (key, source) in plan.whole.items()}
         lora = LoRA.from_factors(

@@ -143,6 +143,8 @@ class LoRA(Module):
             raise TypeError(f"LoRA: rank must be an integer, got {written(rank)}")
         if rank < 1:
             raise ValueError(f"LoRA: rank must be >= 1, got {rank}")
+        if not isinstance(alpha, (int, float)):
+            raise TypeError(f"LoRA: alpha must be a number, got {written(alpha)}")
         check_rate(self, dropout, "dropout")
         layers = _adaptable(model)
         chosen = _matched("targets", targets, layers)
@@ -274,6 +276,7 @@ class LoRA(Module):
         for layer in self.layers.values():
             layer.remove_adapter()
         self._paths = []
+        self.model.freeze()
         if self._unfrozen:
             self.model.unfreeze(*self._unfrozen)
         return self.model

@@ -117,8 +117,9 @@ def test_modules_that_are_trained_as_a_whole_are_in_the_state(backend: Any) -> N
     assert set(lora.parameters()) == {"model.0.lora_a", "model.0.lora_b", "model.1.weight", "model.1.bias",
                                       "model.3.weight", "model.3.bias"}  # fmt: skip
     assert lora.adapter_state().keys() == {*lora.parameters(), "model.1.running_mean", "model.1.running_var"}
-    assert lora.train().model[1].training
-    assert not nn.LoRA(network(), "0", rank=1).train().model[1].training
+    assert lora.train().layout().modules["model.1"].training
+    frozen = nn.LoRA(network(), "0", rank=1).train()
+    assert not frozen.layout().modules["model.1"].training
 
 
 def test_what_was_frozen_before_is_frozen_after() -> None:
@@ -254,8 +255,8 @@ def test_peft_reads_our_adapters(backend: Any, name: str, published: Any, tmp_pa
     peft = pytest.importorskip("peft", reason="PEFT reads the files")
     folder, load = published(name)
     model = models.load(folder)
-    options = {"trained": "classifier"} if name == "bert" else {}
-    lora = randomized(nn.LoRA(model, TARGETS[name][0], rank=3, alpha=5, **options))
+    trained = ("classifier",) if name == "bert" else ()
+    lora = randomized(nn.LoRA(model, TARGETS[name][0], rank=3, alpha=5, trained=trained))
     models.save_adapter(lora, tmp_path)
     expected = _ours(lora, name)
     theirs = peft.PeftModel.from_pretrained(load(), tmp_path)

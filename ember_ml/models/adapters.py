@@ -165,10 +165,10 @@ class _Options(NamedTuple):
         return cls(rank, alpha, dropout, bool(values.get("use_rslora")), ranks, alphas)
 
     def rank_of(self, name: str) -> int:
-        return _by_pattern(self.ranks, name, self.rank)
+        return int(_by_pattern(self.ranks, name, self.rank))
 
     def alpha_of(self, name: str) -> float:
-        return _by_pattern(self.alphas, name, self.alpha)
+        return float(_by_pattern(self.alphas, name, self.alpha))
 
 
 def _by_pattern(table: Mapping[str, Any], name: str, default: Any) -> Any:

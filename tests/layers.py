@@ -29,6 +29,8 @@ CASES: dict[str, Case] = {
     "Embedding": (lambda: nn.Embedding(5, 4), (_tokens,)),
     "PositionalEncoding": (lambda: nn.PositionalEncoding(6, 9), (floats(2, 5, 6),)),
     "PositionalEmbedding": (lambda: nn.PositionalEmbedding(6, 9), (floats(2, 5, 6),)),
+    "PatchEmbedding": (lambda: nn.PatchEmbedding(2, 6, (2, 3)), (floats(2, 5, 6, 2),)),
+    "LoRA": (lambda: nn.LoRA(nn.Sequential(nn.Linear(3, 4)), "0", rank=2, dropout=0.25), (floats(2, 3),)),
     "Conv1d": (lambda: nn.Conv1d(2, 4, 3, padding="same"), (floats(2, 7, 2),)),
     "Conv2d": (lambda: nn.Conv2d(2, 4, 3, strides=2, groups=2), (floats(2, 7, 6, 2),)),
     "Conv2d, first": (lambda: nn.Conv2d(2, 4, (3, 2), data_format="channels_first"), (floats(2, 2, 7, 6),)),

@@ -145,7 +145,7 @@ def _call(model: Any, inputs: dict[str, Any], dtype: str = "float32") -> tuple[l
     images = given.pop("pixel_values", None)
     x = given if images is None else ops.cast(images, dtype)
     # JAX compiles each operation otherwise, which takes longer than one program.
-    wrap = transform.compile if model.backend == "jax" else lambda function: function
+    wrap: Any = transform.compile if model.backend == "jax" else lambda function: function
     main, states = wrap(lambda model, x: model(x, hidden_states=True))(model, x)
     main = list(main) if isinstance(main, (tuple, list)) else [main]
     return [_numpy(y) for y in main], [_numpy(y) for y in states]

@@ -39,8 +39,8 @@ def _are_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 def randomized(lora: Any, seed: int = 3) -> Any:
     """The adapters with random values, so that they change the result."""
     generator = np.random.default_rng(seed)
-    state = {path: generator.normal(0, 0.3, tuple(x.shape)).astype("f4") for path, x in lora.state_dict().items()}
-    lora.load_state_dict(state)
+    state = {path: generator.normal(0, 0.3, tuple(x.shape)).astype("f4") for path, x in lora.adapter_state().items()}
+    lora.load_state_dict(state, strict=False)
     return lora
 
 
@@ -116,9 +116,16 @@ def test_modules_that_are_trained_as_a_whole_are_in_the_state(backend: Any) -> N
     lora = nn.LoRA(network(), "0", rank=1, trained=("1", "3"))
     assert set(lora.parameters()) == {"model.0.lora_a", "model.0.lora_b", "model.1.weight", "model.1.bias",
                                       "model.3.weight", "model.3.bias"}  # fmt: skip
-    assert lora.state_dict().keys() == {*lora.parameters(), "model.1.running_mean", "model.1.running_var"}
-    assert lora.train().model[1].training
-    assert not nn.LoRA(network(), "0", rank=1).train().model[1].training
+    assert lora.adapter_state().keys() == {*lora.parameters(), "model.1.running_mean", "model.1.running_var"}
+    assert lora.train().layout().modules["model.1"].training
+    frozen = nn.LoRA(network(), "0", rank=1).train()
+    assert not frozen.layout().modules["model.1"].training
+
+
+def test_what_was_frozen_before_is_frozen_after() -> None:
+    lora = nn.LoRA(network().freeze("3", "0.bias"), "0", rank=1, trained="3")
+    assert "model.3.weight" in lora.parameters()
+    assert list(lora.remove().parameters()) == ["0.weight", "1.weight", "1.bias"]
 
 
 def test_the_adapter_may_be_more_precise_than_the_layer(backend: Any) -> None:
@@ -165,6 +172,8 @@ def test_mistakes_are_named_and_leave_the_model_as_it_is(call: Any, message: str
 def test_wrong_types_are_type_errors() -> None:
     with pytest.raises(TypeError, match="LoRA: rank must be an integer, got"):
         nn.LoRA(network(), "0", rank=2.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="LoRA: alpha must be a number, got"):
+        nn.LoRA(network(), "0", alpha="16")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="LoRA: model must be a Module, got"):
         nn.LoRA(ops.square, "0")  # type: ignore[arg-type]
 
@@ -191,6 +200,10 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Any:
     configs = {
         "bert": ("BertForSequenceClassification", {**text, "vocab_size": 19, "num_labels": 3}),
         "gpt2": ("GPT2LMHeadModel", {"vocab_size": 19, "n_positions": 16, "n_embd": 12, "n_layer": 2, "n_head": 2}),
+        "llama": (
+            "LlamaForCausalLM",
+            {**text, "vocab_size": 19, "num_key_value_heads": 1, "tie_word_embeddings": False},
+        ),
         "vit": ("ViTForImageClassification", {**text, "image_size": 8, "patch_size": 4}),
     }
 
@@ -216,6 +229,7 @@ TARGETS = {
         ["query", "value", "intermediate.dense", "word_embeddings"],
     ),
     "gpt2": (("*.attention.query", "*.attention.value", "*.linear2"), ["c_attn", "mlp.c_proj"]),
+    "llama": (("*.query", "*.value", "*.down", "head"), ["q_proj", "v_proj", "down_proj", "lm_head"]),
     "vit": (("*.query", "*.out"), ["q_proj", "o_proj"]),
 }
 TOKENS = np.array([[3, 1, 4, 1, 5], [9, 2, 6, 5, 3]])
@@ -241,8 +255,8 @@ def test_peft_reads_our_adapters(backend: Any, name: str, published: Any, tmp_pa
     peft = pytest.importorskip("peft", reason="PEFT reads the files")
     folder, load = published(name)
     model = models.load(folder)
-    options = {"trained": "classifier"} if name == "bert" else {}
-    lora = randomized(nn.LoRA(model, TARGETS[name][0], rank=3, alpha=5, **options))
+    trained = ("classifier",) if name == "bert" else ()
+    lora = randomized(nn.LoRA(model, TARGETS[name][0], rank=3, alpha=5, trained=trained))
     models.save_adapter(lora, tmp_path)
     expected = _ours(lora, name)
     theirs = peft.PeftModel.from_pretrained(load(), tmp_path)
@@ -250,12 +264,14 @@ def test_peft_reads_our_adapters(backend: Any, name: str, published: Any, tmp_pa
     # The same adapters again, on a new model.
     again = models.load_adapter(models.load(folder), tmp_path)
     assert np.abs(_ours(again, name) - expected).max() <= 1e-5
-    assert again.state_dict().keys() == lora.state_dict().keys()
+    assert again.adapter_state().keys() == lora.adapter_state().keys()
     assert again.trained == lora.trained
     assert np.abs(_ours(again.merge(), name) - expected).max() <= 1e-5
 
 
-@pytest.mark.parametrize(("name", "is_stabilized"), [("bert", False), ("gpt2", False), ("gpt2", True), ("vit", False)])
+@pytest.mark.parametrize(
+    ("name", "is_stabilized"), [("bert", False), ("gpt2", False), ("gpt2", True), ("llama", False), ("vit", False)]
+)
 def test_we_read_the_adapters_of_peft(
     backend: Any, name: str, is_stabilized: bool, published: Any, tmp_path: Path
 ) -> None:
@@ -314,7 +330,7 @@ def test_a_model_without_a_table_of_names_has_those_of_torch(backend: Any, adapt
     lora = models.load_adapter(network(), adapter)
     assert lora.trained == ["1"]
     expected = randomized(nn.LoRA(network(), "*", rank=2, trained="1"))
-    assert _are_same(_values(lora.state_dict()), _values(expected.state_dict()))
+    assert _are_same(_values(lora.adapter_state()), _values(expected.adapter_state()))
 
 
 def _with_entry(**entries: Any) -> Any:

@@ -111,7 +111,8 @@ def load_adapter(model: Module, folder: str | os.PathLike[str]) -> LoRA:
     stored = tensor_entries(place / WEIGHTS)
     plan = _match(model, stored, options, place / WEIGHTS)
     with use_backend(model.backend):
-        tensors = map_tensors(place / WEIGHTS)
+        device = ops.get_device(next(iter(model.tensors().values())))
+        tensors = map_tensors(place / WEIGHTS, device)
         factors = {path: _factors(tensors, found, options) for path, found in _used(plan.layers, tensors).items()}
         whole = {path: source.extract(tensors[key]) for path, (key, source) in plan.whole.items()}
         lora = LoRA.from_factors(
@@ -164,10 +165,10 @@ class _Options(NamedTuple):
         return cls(rank, alpha, dropout, bool(values.get("use_rslora")), ranks, alphas)
 
     def rank_of(self, name: str) -> int:
-        return _by_pattern(self.ranks, name, self.rank)
+        return int(_by_pattern(self.ranks, name, self.rank))
 
     def alpha_of(self, name: str) -> float:
-        return _by_pattern(self.alphas, name, self.alpha)
+        return float(_by_pattern(self.alphas, name, self.alpha))
 
 
 def _by_pattern(table: Mapping[str, Any], name: str, default: Any) -> Any:

@@ -125,7 +125,7 @@ class Bert(PretrainedModel):
         states = run_layers(self.layers, x, mask=mask)
         x = states[-1]
         result = x, None if self.pooler is None else ops.tanh(self.pooler(x[:, 0]))
-        return (result, states) if hidden_states else result  # type: ignore[return-value]
+        return (result, states) if hidden_states else result
 
     def _embed(self, tokens: Any, token_types: Any) -> Any:
         if len(ops.shape(tokens)) != 2:
@@ -182,7 +182,11 @@ class BertMaskedLM(PretrainedModel):
         "head": "cls.predictions",
     }
     earlier = _EARLIER
-    ignored = (r"bert\.embeddings\.position_ids", r"bert\.pooler\..*", r"cls\.seq_relationship\..*")
+    ignored: ClassVar[tuple[str, ...]] = (
+        r"bert\.embeddings\.position_ids",
+        r"bert\.pooler\..*",
+        r"cls\.seq_relationship\..*",
+    )
 
     def __init__(self, config: BertConfig, *, dtype: DTypeLike | None = None) -> None:
         self.config = config
@@ -208,7 +212,7 @@ class BertClassifier(PretrainedModel):
     config_class: ClassVar[type[BertConfig]] = BertConfig
     names: ClassVar[Mapping[str, str | Theirs]] = {**prefixed("encoder", "bert", _NAMES), "classifier": "classifier"}
     earlier = _EARLIER
-    ignored = (r"bert\.embeddings\.position_ids",)
+    ignored: ClassVar[tuple[str, ...]] = (r"bert\.embeddings\.position_ids",)
 
     def __init__(self, config: BertConfig, *, dtype: DTypeLike | None = None) -> None:
         self.config = config
@@ -238,7 +242,7 @@ class RobertaMaskedLM(BertMaskedLM):
         "head.norm": "lm_head.layer_norm",
         "head": "lm_head",
     }
-    ignored = (r"roberta\.embeddings\.position_ids", r"roberta\.pooler\..*")
+    ignored: ClassVar[tuple[str, ...]] = (r"roberta\.embeddings\.position_ids", r"roberta\.pooler\..*")
 
 
 class RobertaClassifier(PretrainedModel):
@@ -250,7 +254,7 @@ class RobertaClassifier(PretrainedModel):
         "dense": "classifier.dense",
         "classifier": "classifier.out_proj",
     }
-    ignored = (r"roberta\.embeddings\.position_ids", r"roberta\.pooler\..*")
+    ignored: ClassVar[tuple[str, ...]] = (r"roberta\.embeddings\.position_ids", r"roberta\.pooler\..*")
 
     def __init__(self, config: RobertaConfig, *, dtype: DTypeLike | None = None) -> None:
         self.config = config

@@ -117,7 +117,7 @@ class ViT(PretrainedModel):
         states = run_layers(self.layers, x)
         x = self.norm(states[-1])
         result = x, None if self.pooler is None else self._function(self.pooler(x[:, 0]))
-        return (result, states) if hidden_states else result  # type: ignore[return-value]
+        return (result, states) if hidden_states else result
 
     def _embed(self, images: Any, interpolate: bool) -> Any:
         (height, width), patch = self.config.sizes

@@ -143,6 +143,8 @@ class LoRA(Module):
             raise TypeError(f"LoRA: rank must be an integer, got {written(rank)}")
         if rank < 1:
             raise ValueError(f"LoRA: rank must be >= 1, got {rank}")
+        if not isinstance(alpha, (int, float)):
+            raise TypeError(f"LoRA: alpha must be a number, got {written(alpha)}")
         check_rate(self, dropout, "dropout")
         layers = _adaptable(model)
         chosen = _matched("targets", targets, layers)
@@ -274,6 +276,7 @@ class LoRA(Module):
         for layer in self.layers.values():
             layer.remove_adapter()
         self._paths = []
+        self.model.freeze()
         if self._unfrozen:
             self.model.unfreeze(*self._unfrozen)
         return self.model
@@ -288,12 +291,15 @@ class LoRA(Module):
                 module.eval()
         return self
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Adapters, and the tensors of modules that are trained as a whole, by path."""
+    def adapter_state(self) -> dict[str, Tensor]:
+        """The part of ``state_dict()`` that is trained: adapters, and modules that are trained as a whole.
+
+        ``load_state_dict(state, strict=False)`` loads it.
+        """
         prefixes = [f"model.{path}." for path in self.trained]
         return {
             path: tensor
-            for path, tensor in super().state_dict().items()
+            for path, tensor in self.state_dict().items()
             if path.rpartition(".")[2] in ("lora_a", "lora_b") or any(path.startswith(prefix) for prefix in prefixes)
         }
 

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -73,12 +74,13 @@ def _measured(engine: str) -> str:
     return done.stdout
 
 
-def run(engine: str) -> Sessions:
-    """Sessions of all examples on an engine, in this process."""
+def run(engine: str, docnames: Collection[str] | None = None) -> Sessions:
+    """Sessions of the examples of these documents, or of all, on an engine, in this process."""
     from _site import inventory  # imports every part of the library, which the results of other processes do not need
 
     ember_ml.set_backend(engine)
-    return {docname: _session(engine, *item) for docname, item in inventory.examples().items()}
+    found = inventory.examples()
+    return {name: _session(engine, *item) for name, item in found.items() if docnames is None or name in docnames}
 
 
 def _session(engine: str, docstring: str, names: dict[str, Any]) -> list[tuple[str, str]]:

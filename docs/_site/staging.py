@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -202,23 +203,17 @@ def _summary(text: str) -> str:
     return re.split(r"(?<=[.:])\s", plain)[0]
 
 
-def stage(sessions: Mapping[str, Sessions], only: str | None = None) -> Site:
-    """All sources of the site.
-
-    Args:
-        sessions: results of the examples by engine.
-        only: name of a category; the pages of other operations are left out, for a quick look at the rest.
-    """
+def stage(sessions: Mapping[str, Sessions]) -> Site:
+    """All sources of the site, with these results of the examples by engine."""
     site = Site()
     for path, docname in site.pages.items():
         if docname not in (*REPLACED, "index"):
             site.add(docname, site.adapted(path) + (_MATRIX if docname == "matrix" else ""))
-    categories = [name for name in operation_list.categories() if only in (None, name)]
-    kept = [operation for operation in REGISTRY.values() if operation.category in categories]
-    for operation in kept:
+    categories = operation_list.categories()
+    for operation in REGISTRY.values():
         site.add(inventory.page_of(operation), operations.page(operation, sessions))
     for category in categories:
-        names = [operation.name for operation in kept if operation.category == category]
+        names = [operation.name for operation in REGISTRY.values() if operation.category == category]
         site.add(f"operations/{category}/index", operations.category_page(category, names))
     site.add("operations", operations.index_page(categories))
     generated = []
@@ -230,8 +225,6 @@ def stage(sessions: Mapping[str, Sessions], only: str | None = None) -> Site:
         site.add(docname, text)
     generated.append(Listed("Rules of emberlint", "rules", "what each rule finds, why, and what to write instead."))
     _front_page(site, generated)
-    if only is not None:
-        site.texts = {name: _without_missing(text, site.texts) for name, text in site.texts.items()}
     return site
 
 
@@ -246,11 +239,26 @@ _MATRIX = f"""
 """
 
 
-def _without_missing(text: str, known: Mapping[str, str]) -> str:
-    """Text without links to pages that were left out."""
-    return re.sub(
-        r"\[([^\]]+)\]\(/([^)#]+)\.md(#[^)]*)?\)", lambda match: match[0] if match[2] in known else match[1], text
-    )
+def keep_only(site: Site, prefixes: Sequence[str]) -> None:
+    """Remove the generated pages that are in folders and begin with none of these, and the links to them."""
+    kept = {
+        name: text
+        for name, text in site.texts.items()
+        if "/" not in name or name.endswith("/index") or name.startswith(tuple(prefixes))
+    }
+
+    def linked(match: re.Match[str]) -> str:
+        return match[0] if match[2] in kept else match[1]
+
+    def listed(folder: str, match: re.Match[str]) -> str:
+        names = [line for line in match[2].split() if (line[1:] if line[0] == "/" else folder + line) in kept]
+        return f"{match[1]}{''.join(f'{name}{chr(10)}' for name in names)}```"
+
+    for name, text in kept.items():
+        text = re.sub(r"\[([^\]]+)\]\(/([^)#]+)\.md(?:#[^)]*)?\)", linked, text)
+        folder = f"{name.rpartition('/')[0]}/" if "/" in name else ""
+        kept[name] = re.sub(r"(```\{toctree\}\n:hidden:\n\n)(.*?)```", partial(listed, folder), text, flags=re.DOTALL)
+    site.texts = kept
 
 
 def write(site: Site, folder: Path) -> None:

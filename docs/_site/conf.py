@@ -50,6 +50,7 @@ html_show_sourcelink = False
 html_show_sphinx = False
 # Results of the search are read with ``fetch``, which browsers refuse for files; static/search.js shows one line of each.
 html_show_search_summary = False
+html_search_scorer = str(Path(__file__).with_name("static") / "scorer.js")
 html_domain_indices = False
 html_use_index = False
 copybutton_prompt_text = r">>> |\.\.\. "

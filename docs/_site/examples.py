@@ -33,6 +33,9 @@ from _site import ROOT
 # From a document to its examples: pairs of source and output.
 Sessions = dict[str, list[tuple[str, str]]]
 
+# Longer tensors are shown as the docstring shows them.
+_MOST_LINES = 12
+
 
 def sessions(cache: Path) -> dict[str, Sessions]:
     """Sessions of all examples by engine, for the engines that are installed."""
@@ -93,35 +96,53 @@ def _session(engine: str, docstring: str, names: dict[str, Any]) -> list[tuple[s
     sys.modules["example"] = module
     found = []
     for example in doctest.DocTestParser().get_examples(docstring):
-        source = as_native(example.source)
+        expression = shown_tensor(example.source)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
             try:
-                exec(compile(source, "<example>", "single"), vars(module))
+                found.append(_run(example.source, expression, vars(module)) or (example.source, printed.getvalue()))
             except Exception as error:
                 if example.exc_msg is None and not isinstance(error, (MissingOperationError, UnsupportedError)):
                     raise
-                print("Traceback (most recent call last):\n    ...")
-                print("".join(traceback.format_exception_only(error)).partition("\n")[0])
-        found.append((source, printed.getvalue()))
+                message = "".join(traceback.format_exception_only(error)).partition("\n")[0]
+                found.append((example.source, f"Traceback (most recent call last):\n    ...\n{message}\n"))
     return found
 
 
-def as_native(source: str) -> str:
-    """Example that shows the tensor of the engine instead of a list of its elements.
+def _run(source: str, expression: str, names: dict[str, Any]) -> tuple[str, str] | None:
+    """Expression and its value, if it is short; else ``None``, and the example has printed its result."""
+    if expression:
+        # Evaluated once, as it may draw random numbers.
+        value = names["_value"] = eval(compile(expression, "<example>", "eval"), names)
+        text = repr(value)
+        if text.count("\n") < _MOST_LINES:
+            return f"{expression}\n", f"{text}\n"
+        source = source.replace(expression, "_value", 1)
+    exec(compile(source, "<example>", "single"), names)
+    return None
 
-    >>> as_native("add([1, 2], 3).tolist()")
-    'add([1, 2], 3)\\n'
-    >>> as_native("[round(y, 2) for y in exp([1.0, 2.0]).tolist()]")
-    'exp([1.0, 2.0])\\n'
+
+def shown_tensor(source: str) -> str:
+    """Tensor whose elements or shape an example shows, as an expression; empty if it shows something else.
+
+    >>> shown_tensor("add([1, 2], 3).tolist()")
+    'add([1, 2], 3)'
+    >>> shown_tensor("[round(y, 2) for y in exp([1.0, 2.0]).tolist()]")
+    'exp([1.0, 2.0])'
+    >>> shown_tensor("tuple(layer(x).shape)")
+    'layer(x)'
     """
     (statement, *others) = ast.parse(source).body
     value = statement.value if isinstance(statement, ast.Expr) and not others else None
     if isinstance(value, ast.ListComp) and len(value.generators) == 1:
         value = value.generators[0].iter
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "tolist":
-        return f"{ast.get_source_segment(source, value.func.value)}\n"
-    return source
+        return str(ast.get_source_segment(source, value.func.value))
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "tuple" and len(value.args) == 1:
+        (shape,) = value.args
+        if isinstance(shape, ast.Attribute) and shape.attr == "shape":
+            return str(ast.get_source_segment(source, shape.value))
+    return ""
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -69,8 +70,9 @@ def options(thing: Any, arguments: Sequence[tuple[str, str]]) -> str:
         notes = []
         if found and found[0].annotation is not inspect.Parameter.empty:
             notes.append(f"`{_written(found[0].annotation)}`")
-        if found and found[0].default is not inspect.Parameter.empty and not repr(found[0].default).startswith("<"):
-            notes.append(f"default `{found[0].default!r}`")
+        defaults = [repr(p.default) for p in found if p.default is not inspect.Parameter.empty]
+        if defaults and not any(default.startswith("<") for default in defaults):
+            notes.append(f"default {' and '.join(f'`{default}`' for default in dict.fromkeys(defaults))}")
         lines.append(f"{shown}{' (' + ', '.join(notes) + ')' if notes else ''}\n: {text}\n")
     return "## Options\n\n" + "\n".join(lines)
 
@@ -117,8 +119,6 @@ def imported(source: str, name: str, place: str) -> str:
 
 
 def _sources(docstring: str) -> list[str]:
-    import doctest
-
     return [example.source for example in doctest.DocTestParser().get_examples(docstring)]
 
 

@@ -157,8 +157,8 @@ def _cards(items: list[Listed]) -> str:
     return "\n".join([*lines, "::::\n"])
 
 
-def _toctree(names: list[str]) -> str:
-    return "\n".join(["", "```{toctree}", ":hidden:", "", *(f"/{name}" for name in names), "```", ""])
+def _toctree(lines: list[str]) -> str:
+    return "\n".join(["", "```{toctree}", ":hidden:", "", *lines, "```", ""])
 
 
 def _front_page(site: Site, generated: list[Listed]) -> None:
@@ -177,8 +177,8 @@ def _front_page(site: Site, generated: list[Listed]) -> None:
     parts: list[str] = []
     for title, items in sections.items():
         name = re.sub(r"\W+", "-", title.lower())
-        site.add(name, f"# {title}\n\n{_cards(items)}\n{_toctree([item.docname for item in items])}")
-        parts.append(name)
+        site.add(name, f"# {title}\n\n{_cards(items)}\n{_toctree([f'{item.title} </{item.docname}>' for item in items])}")
+        parts.append(f"/{name}")
 
     def cards(match: re.Match[str]) -> str:
         first = _items(match[1])[0].docname
@@ -200,7 +200,7 @@ def _summary(text: str) -> str:
     paragraphs = [described[1]] if described else re.findall(r"^(?![#<|\-:!{\[]).+(?:\n.+)*", body, re.MULTILINE)
     first = re.sub(r"\s+", " ", paragraphs[0]) if paragraphs else ""
     plain = re.sub(r"\[([^\]]+)\]\([^)]*\)|`+([^`]+)`+", lambda m: m[1] or m[2], first)
-    return re.split(r"(?<=[.:])\s", plain)[0]
+    return re.split(r"(?<=\.)\s", plain)[0]
 
 
 def stage(sessions: Mapping[str, Sessions]) -> Site:
@@ -239,6 +239,12 @@ _MATRIX = f"""
 """
 
 
+def _document(folder: str, line: str) -> str:
+    """Document that a line of a toctree in a folder names."""
+    name = re.sub(r".*<(.+)>$", r"\1", line)
+    return name[1:] if name.startswith("/") else folder + name
+
+
 def keep_only(site: Site, prefixes: Sequence[str]) -> None:
     """Remove the generated pages that are in folders and begin with none of these, and the links to them."""
     kept = {
@@ -251,7 +257,7 @@ def keep_only(site: Site, prefixes: Sequence[str]) -> None:
         return match[0] if match[2] in kept else match[1]
 
     def listed(folder: str, match: re.Match[str]) -> str:
-        names = [line for line in match[2].split() if (line[1:] if line[0] == "/" else folder + line) in kept]
+        names = [line for line in match[2].splitlines() if _document(folder, line) in kept]
         return f"{match[1]}{''.join(f'{name}{chr(10)}' for name in names)}```"
 
     for name, text in kept.items():

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 import ember_ml
-from ember_ml import nn, optim, training
 from ember_ml import backend as backends
+from ember_ml import nn, optim, training
 from ember_ml.backend import Backend
 from ember_ml.dispatch import REGISTRY
 from emberlint.codes import rule_modules
@@ -101,7 +101,9 @@ def test_every_generated_page_is_in_an_index_and_described(site: Any) -> None:
     listed = "\n".join(text for name, text in site.texts.items() if "{toctree}" in text)
     for name in site.texts:
         short = name.rpartition("/")[2]
-        assert name == "index" or re.search(rf"^(.*<)?/?({re.escape(name)}|{re.escape(short)})>?$", listed, re.MULTILINE), name
+        assert name == "index" or re.search(
+            rf"^(.*<)?/?({re.escape(name)}|{re.escape(short)})>?$", listed, re.MULTILINE
+        ), name
         assert site.summaries[name] or name in ("guides", "reference", "how-it-works"), name
 
 
@@ -152,7 +154,7 @@ def test_pages_are_adapted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "```{image} d.svg\n:alt: A\n:class: only-dark picture\n```" in text
     assert site.sources == {"LICENSE"}
     page.write_text("[none](none.py)")
-    with pytest.raises(ValueError, match="a link must lead to a file, got none.py"):
+    with pytest.raises(ValueError, match=r"a link must lead to a file, got none\.py"):
         site.adapted(page)
 
 
@@ -197,7 +199,9 @@ def test_the_built_pages_have_no_dead_links(built: Path) -> None:
 
 def test_fences_with_further_words_are_highlighted(built: Path) -> None:
     text = (built / "index.html").read_text(encoding="utf-8")
-    assert re.search(r'<div class="highlight-python[^"]*"><div class="highlight"><pre><span></span><span class="kn">', text)
+    assert re.search(
+        r'<div class="highlight-python[^"]*"><div class="highlight"><pre><span></span><span class="kn">', text
+    )
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from _site import examples, links, staging
 
-
 # Warnings are errors, and all of them are shown.
 SPHINX = ["-W", "--keep-going", "-n", "-q", "-c", str(Path(__file__).parent)]
 
@@ -41,7 +40,11 @@ def main() -> int:
     parser.add_argument("out", type=Path, help="folder of the HTML")
     parser.add_argument("--work", type=Path, default=Path("build/site"), help="folder of sources and caches")
     parser.add_argument(
-        "--only", metavar="PREFIX", action="append", default=[], help="of the generated pages, only operations/math, say"
+        "--only",
+        metavar="PREFIX",
+        action="append",
+        default=[],
+        help="of the generated pages, only operations/math, say",
     )
     parser.add_argument("-j", "--jobs", default="auto", help="processes of Sphinx (default: auto)")
     options = parser.parse_args()

@@ -6,14 +6,13 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from _site import parts
+from _site.examples import Sessions
+from _site.inventory import Entry, Group
 from ember_ml import nn
 from ember_ml.tools import docstrings
 from ember_ml.tools.layers import without_self
 from ember_ml.tools.operations import table
-
-from _site import parts
-from _site.examples import Sessions
-from _site.inventory import Entry, Group
 
 _MAX_RELATED = 8
 

@@ -48,7 +48,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
-# Results of the search are read with ``fetch``, which browsers refuse for files; static/search.js shows one line of each.
+# Sphinx reads results of the search with ``fetch``, which browsers refuse for files; search.js shows one line of each.
 html_show_search_summary = False
 html_search_scorer = str(Path(__file__).with_name("static") / "scorer.js")
 html_domain_indices = False
@@ -72,7 +72,7 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "back_to_top_button": False,
 }
-html_sidebars = {"index": [], "search": [], "_source/**": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "search": [], "_source/**": []}
 
 _FOLDER = "_source"
 
@@ -98,7 +98,9 @@ def resolve_sources(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             node["refuri"] = _address(app, docname, node["refuri"].removeprefix("source:"))
 
 
-def source_role(name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = ()) -> Any:
+def source_role(
+    name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = ()
+) -> Any:
     """``{source}`` of a path and a line: a link to the page of that file."""
     return [nodes.reference(rawtext, "", nodes.literal(text, text), refuri=f"source:{text}", internal=True)], []
 

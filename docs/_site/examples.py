@@ -23,12 +23,11 @@ from types import ModuleType
 from typing import Any
 
 import ember_ml
+from _site import ROOT
 from ember_ml import backend as backends
 from ember_ml.errors import MissingOperationError, UnsupportedError
 from ember_ml.tools import measuring
 from emberlint import atomic
-
-from _site import ROOT
 
 # From a document to its examples: pairs of source and output.
 Sessions = dict[str, list[tuple[str, str]]]

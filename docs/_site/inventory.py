@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import ember_ml
-from ember_ml import nn, ops, optim, training, transform
+from ember_ml import ops, optim, training, transform
 from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.nn import features, initializers, wirings
 from ember_ml.optim import schedules
@@ -116,7 +116,11 @@ def groups() -> list[Group]:
             "schedules",
             "Schedules",
             "A schedule is a function from the number of steps so far to the learning rate of the next step.",
-            {"Schedules": _entries("schedules", "ember_ml.optim.schedules", _of(_public(schedules), inspect.isroutine))},
+            {
+                "Schedules": _entries(
+                    "schedules", "ember_ml.optim.schedules", _of(_public(schedules), inspect.isroutine)
+                )
+            },
         ),
         Group(
             "training",
@@ -152,7 +156,7 @@ def groups() -> list[Group]:
         Group(
             "tensor",
             "EmberTensor",
-            "One tensor type for every engine. The functions of `ember_ml.nn.tensor` are the operations, and return it.",
+            "One tensor type for every engine. Functions of `ember_ml.nn.tensor` are the operations, and return it.",
             {"Classes": _entries("tensor", "ember_ml.nn.tensor", {"EmberTensor": tensor.EmberTensor})},
         ),
     ]

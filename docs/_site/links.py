@@ -66,9 +66,7 @@ def dead_links(folder: Path) -> list[str]:
     """Links of a built site that lead nowhere, and what its pages load from elsewhere."""
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
     return [
-        f"{path.relative_to(folder)}: {address}"
-        for path, page in pages.items()
-        for address in _dead(path, page, pages)
+        f"{path.relative_to(folder)}: {address}" for path, page in pages.items() for address in _dead(path, page, pages)
     ]
 
 
@@ -79,7 +77,6 @@ def _dead(path: Path, page: _Page, pages: dict[Path, _Page]) -> Iterator[str]:
         if parts.scheme or parts.netloc:
             continue
         target = Path(os.path.normpath(path.parent / unquote(parts.path))) if parts.path else path
-        if not target.is_file():
-            yield address
-        elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
+        known = pages[target].anchors if target in pages and parts.fragment else {parts.fragment}
+        if not target.is_file() or unquote(parts.fragment) not in known:
             yield address

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
+from _site import ROOT, parts
+from _site.examples import Sessions
+from _site.inventory import page_of
 from ember_ml import backend as backends
 from ember_ml import gradients, reference
 from ember_ml.backend import Backend
@@ -17,10 +20,6 @@ from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import DTYPES, KINDS
 from ember_ml.tools import LOCK, docstrings, measuring, mistakes
 from ember_ml.tools.operations import table
-
-from _site import ROOT, parts
-from _site.examples import Sessions
-from _site.inventory import page_of
 
 _PROVIDERS = {"own": "its own function", "defined": "the definition", "missing": "missing"}
 
@@ -180,8 +179,8 @@ def _gradient(operation: Operation) -> str:
         return "## Gradient\n\nIt follows from the operations that the definition is composed of."
     path = f"ember_ml/gradients/{operation.category}.py"
     text = (
-        f"The rule is in {{source}}`{path}:{_line_of(path, operation.name)}`. It is written in operations, so that it can "
-        "be differentiated again. It serves NumPy, and engines that do not differentiate their own function."
+        f"The rule is in {{source}}`{path}:{_line_of(path, operation.name)}`. It is written in operations, so that it "
+        "can be differentiated again. It serves NumPy, and engines that do not differentiate their own function."
     )
     by_place = getattr(rule, "by_place", {})
     without = [p.name for i, p in enumerate(operation.parameters) if by_place.get(i, by_place) is None and p.role]
@@ -215,7 +214,7 @@ def _order() -> dict[str, int]:
 
 
 def related(operation: Operation, count: int = 8) -> list[Operation]:
-    """Operations that readers of a page may look for: mentioned by it, of a similar name, or next to it in the source."""
+    """Operations that readers may look for next: mentioned on this page, of a similar name, or next in the source."""
     here, mentions, order = page_of(operation), _mentions(), _order()
     scores: list[tuple[float, int, Operation]] = []
     for other in REGISTRY.values():
@@ -235,9 +234,14 @@ def related(operation: Operation, count: int = 8) -> list[Operation]:
     return [other for _, _, other in sorted(scores, key=lambda item: item[:2])[:count]]
 
 
+def _shared(name: str, other: str) -> int:
+    """Number of letters that two names begin with."""
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(name, other, strict=False)))
+
+
 def _likeness(name: str, other: str) -> float:
     """Part of the longer name that both have at their beginning or end, if that is at least four letters."""
-    shared = max(len(os.path.commonprefix([name, other])), len(os.path.commonprefix([name[::-1], other[::-1]])))
+    shared = max(_shared(name, other), _shared(name[::-1], other[::-1]))
     return shared / max(len(name), len(other)) if shared >= 4 else 0.0
 
 

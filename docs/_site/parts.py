@@ -11,12 +11,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from _site import ROOT
+from _site.examples import Sessions
 from ember_ml import ops
 from ember_ml.backend import use_backend
 from ember_ml.tools import docstrings, mistakes
-
-from _site import ROOT
-from _site.examples import Sessions
 
 ENGINE_TITLES = {"numpy": "NumPy", "torch": "PyTorch", "mlx": "MLX", "jax": "JAX"}
 

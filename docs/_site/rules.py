@@ -6,11 +6,10 @@ import inspect
 import re
 from pathlib import Path
 
+from _site import ROOT
 from ember_ml.tools.operations import table
 from emberlint import rules
 from emberlint.codes import rule_modules
-
-from _site import ROOT
 
 _GROUPS = {
     "EMB0": "Files and suppressions",
@@ -61,7 +60,13 @@ def _index() -> str:
     for prefix, title in _GROUPS.items():
         found = [rules.load(code) for code in rule_modules() if code.startswith(prefix)]
         rows = [
-            [f"[{r.code}](/rules/{r.code}.md)", f"`{r.name}`", r.summary, r.fix or "none", "no" if r.optional else "yes"]
+            [
+                f"[{r.code}](/rules/{r.code}.md)",
+                f"`{r.name}`",
+                r.summary,
+                r.fix or "none",
+                "no" if r.optional else "yes",
+            ]
             for r in found
         ]
         parts += [f"## {prefix}: {title}\n", table(["rule", "name", "what it finds", "fix", "on by default"], rows)]

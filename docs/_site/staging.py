@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import ember_ml
+from _site import ROOT, classes, inventory, operations, rules
+from _site.examples import Sessions
 from ember_ml.dispatch import REGISTRY
 from ember_ml.tools import LOCK, measuring
 from ember_ml.tools import operations as operation_list
 from ember_ml.tools.page import page as matrix_page
-
-from _site import ROOT, classes, inventory, operations, rules
-from _site.examples import Sessions
 
 GUIDES, REFERENCE = "Guides", "Reference"
 MATRIX = "operation_matrix.html"
@@ -127,7 +126,8 @@ _PICTURE = re.compile(
 def _themed(match: re.Match[str]) -> str:
     """Two images, of which the theme shows one."""
     return "\n".join(
-        f"```{{image}} {match[kind]}\n:alt: {match['alt']}\n:class: only-{kind} picture\n```\n" for kind in ("light", "dark")
+        f"```{{image}} {match[kind]}\n:alt: {match['alt']}\n:class: only-{kind} picture\n```\n"
+        for kind in ("light", "dark")
     )
 
 
@@ -177,7 +177,9 @@ def _front_page(site: Site, generated: list[Listed]) -> None:
     parts: list[str] = []
     for title, items in sections.items():
         name = re.sub(r"\W+", "-", title.lower())
-        site.add(name, f"# {title}\n\n{_cards(items)}\n{_toctree([f'{item.title} </{item.docname}>' for item in items])}")
+        site.add(
+            name, f"# {title}\n\n{_cards(items)}\n{_toctree([f'{item.title} </{item.docname}>' for item in items])}"
+        )
         parts.append(f"/{name}")
 
     def cards(match: re.Match[str]) -> str:

@@ -13,7 +13,11 @@ def draw(theme: Theme) -> Picture:
     rows = [
         (20, ["your program"], ""),
         (92, ["nn, optim, training", "layers, optimizers, the trainer: written in operations alone"], ""),
-        (164, ["transform, random, distributed", "gradients, vectorization, compilation; one stream of bits; ranks"], ""),
+        (
+            164,
+            ["transform, random, distributed", "gradients, vectorization, compilation; one stream of bits; ranks"],
+            "",
+        ),
         (236, ["ops", "one documented function per operation, one file per category"], "strong"),
         (308, ["dispatch", "converts, promotes and chooses the engine, once, for every operation"], "accent"),
     ]

@@ -10,8 +10,16 @@ def draw(theme: Theme) -> Picture:
     picture = Picture(960, 640, "The life of a call: tensors of one engine and one dtype go straight to the engine; "
                       "everything else is unwrapped, converted and promoted first", theme)  # fmt: skip
     picture.box(60, 20, 300, 50, ["ops.add(x, y)"], kind="accent")
-    picture.box(60, 110, 300, 74, ["fast path", "tensors of one engine, of one dtype", "that needs no cast?"], kind="strong")
-    picture.box(60, 420, 300, 74, ["the engine's function", "np.add, torch.add, mx.add, jnp.add;", "or the definition, in operations"])
+    picture.box(
+        60, 110, 300, 74, ["fast path", "tensors of one engine, of one dtype", "that needs no cast?"], kind="strong"
+    )
+    picture.box(
+        60,
+        420,
+        300,
+        74,
+        ["the engine's function", "np.add, torch.add, mx.add, jnp.add;", "or the definition, in operations"],
+    )
     picture.box(60, 560, 300, 54, ["result", "a tensor of the same engine"], kind="accent")
     picture.line([(210, 70), (210, 108)], arrow=True)
     picture.line([(210, 184), (210, 418)], arrow=True, color=theme.accent, width=3)

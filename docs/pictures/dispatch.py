@@ -18,6 +18,9 @@ WAYS = {
     "keras": "Keras",
 }
 
+# Longer bars are cut off, as the others would be too short to compare.
+LONGEST = 8.0
+
 
 def draw(theme: Theme) -> Picture:
     """A group of bars for each engine: the time of a call as a multiple of the engine's own call."""
@@ -26,19 +29,28 @@ def draw(theme: Theme) -> Picture:
     height = 70 + 22 * rows + 30 * len(found)
     picture = Picture(960, height, "The time of one call as a multiple of the engine's own call, by library", theme)
     left, right = 250, 860
-    most = max(ratio for ways in found.values() for ratio in ways.values())
 
     def x(ratio: float) -> float:
-        return left + (right - left) * ratio / most
+        return left + (right - left) * min(ratio, LONGEST) / LONGEST
 
-    picture.text(20, 26, "add of two tensors of 4 elements: time relative to the engine's own call", anchor="start", size=15, bold=True)
+    picture.text(
+        20,
+        26,
+        "add of two tensors of 4 elements: time relative to the engine's own call",
+        anchor="start",
+        size=15,
+        bold=True,
+    )
     y = 48.0
     for engine, ways in found.items():
         picture.text(20, y + 16, ENGINES[engine], anchor="start", bold=True)
         for way, ratio in ways.items():
-            picture.text(left - 10, y + 16, WAYS[way], size=13, anchor="end", color=theme.muted if way != "ember_ml" else "")
+            picture.text(
+                left - 10, y + 16, WAYS[way], size=13, anchor="end", color=theme.muted if way != "ember_ml" else ""
+            )
             picture.bar(left, y + 3, x(ratio) - left, 16, theme.accent if way == "ember_ml" else theme.line)
-            picture.text(x(ratio) + 8, y + 16, f"{ratio:.2f}x", size=13, anchor="start", bold=way == "ember_ml")
+            said = f"{ratio:.2f}x" if ratio <= LONGEST else f"{ratio:.0f}x, cut"
+            picture.text(x(ratio) + 8, y + 16, said, size=13, anchor="start", bold=way == "ember_ml")
             y += 22
         y += 30
     picture.line([(x(1.0), 40), (x(1.0), y - 22)], color=theme.muted, width=1)

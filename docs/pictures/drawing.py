@@ -59,7 +59,9 @@ class Picture:
             f"{escape(text)}</text>"
         )
 
-    def box(self, x: float, y: float, width: float, height: float, lines: Sequence[str] = (), *, kind: str = "") -> None:
+    def box(
+        self, x: float, y: float, width: float, height: float, lines: Sequence[str] = (), *, kind: str = ""
+    ) -> None:
         """Add a box; its first line is bold. ``kind`` is empty, ``strong`` or ``accent``."""
         theme = self.theme
         fill = {"": theme.box, "strong": theme.strong, "accent": theme.accent}[kind]
@@ -73,7 +75,9 @@ class Picture:
             faint = color or ("" if i == 0 else theme.muted)
             self.text(x + width / 2, start + 20 * i, line, size=16 if i == 0 else 13, bold=i == 0, color=faint)
 
-    def line(self, points: Sequence[tuple[float, float]], *, color: str = "", width: float = 1.5, arrow: bool = False) -> None:
+    def line(
+        self, points: Sequence[tuple[float, float]], *, color: str = "", width: float = 1.5, arrow: bool = False
+    ) -> None:
         """Add a line through points, with an arrow at its end if ``arrow``."""
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         end = ' marker-end="url(#arrow)"' if arrow else ""

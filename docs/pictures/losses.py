@@ -7,7 +7,6 @@ import math
 
 from drawing import ENGINES, FOLDER, Picture, Theme, figures
 
-
 STEPS = 120
 WIDTHS = (11, 7.5, 4, 1.5)
 
@@ -16,7 +15,9 @@ def draw(theme: Theme) -> Picture:
     """Curves of the engines, each thinner than the one below it."""
     found = figures("losses")
     curves: dict[str, list[float]] = {name: curve[:STEPS] for name, curve in found["losses"].items()}
-    picture = Picture(960, 420, "The training loss of one program on every engine: the curves lie on top of each other", theme)
+    picture = Picture(
+        960, 420, "The training loss of one program on every engine: the curves lie on top of each other", theme
+    )
     left, right, top, bottom = 80, 930, 40, 360
     count = max(map(len, curves.values()))
     values = [value for curve in curves.values() for value in curve]

@@ -9,7 +9,6 @@ import copy
 import doctest
 import importlib
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from browser import chromium
 
 import ember_ml
 from ember_ml import backend as backends
@@ -27,7 +27,6 @@ from ember_ml.dispatch import REGISTRY
 from emberlint.codes import rule_modules
 
 ROOT = Path(__file__).parents[1]
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 ENGINES = [name for name in backends.OWN if name in ember_ml.get_available_backends()]
 
 # What is built here of the generated pages.
@@ -207,22 +206,8 @@ def test_fences_with_further_words_are_highlighted(built: Path) -> None:
 @pytest.fixture(scope="module")
 def browser(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Chromium without a window."""
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("no chromium and chromedriver are installed")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    for argument in (
-        "headless=new", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
-        "disable-component-update", "disable-sync", "disable-dev-shm-usage", "window-size=1400,900",
-        f"user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):  # fmt: skip
-        options.add_argument(f"--{argument}")
-    options.binary_location = CHROMIUM
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
+    with chromium(tmp_path_factory.mktemp("profile"), (1400, 900)) as driver:
+        yield driver
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,8 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "back_to_top_button": False,
 }
+# The theme of the system, until the reader chooses one.
+html_context = {"default_mode": "auto"}
 html_sidebars: dict[str, list[str]] = {"index": [], "search": [], "_source/**": []}
 
 _FOLDER = "_source"

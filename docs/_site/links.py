@@ -64,7 +64,9 @@ class _Page(HTMLParser):
 
 def dead_links(folder: Path) -> list[str]:
     """Links of a built site that lead nowhere, and what its pages load from elsewhere."""
-    pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
+    # The theme has a template in its folder, which is no page.
+    paths = [path for path in sorted(folder.rglob("*.html")) if "_static" not in path.relative_to(folder).parts]
+    pages = {path: _Page(path.read_text(encoding="utf-8")) for path in paths}
     return [
         f"{path.relative_to(folder)}: {address}" for path, page in pages.items() for address in _dead(path, page, pages)
     ]

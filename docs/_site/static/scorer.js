@@ -1,5 +1,6 @@
 // Scores of the results of the search: those of Sphinx, except that an operation comes before a class of its name.
-const Scorer = {
+// Sphinx declares the same variable, so it must be one that can be declared twice.
+var Scorer = {
   score: ([docname, , , , score]) => score + (docname.startsWith("operations/") ? 1 : 0),
   objNameMatch: 11,
   objPartialMatch: 6,

@@ -14,7 +14,7 @@ BOTH_SPEEDS := $(addprefix tests/test_,contract.py dispatch.py fast.py options.p
 # The tests of `make quick`: the contract, of which --quick takes a sample, and unit tests; none that compiles or waits.
 QUICK := $(addprefix tests/test_,contract.py fast.py options.py promotion.py dtypes.py types.py errors.py tensor.py)
 
-.PHONY: demo test quick whole lint types generate mutants bench clean
+.PHONY: demo test quick whole lint types generate docs mutants bench clean
 
 demo: .venv/.installed
 	$(BIN)/ember-ml demo
@@ -41,7 +41,13 @@ types: .venv/.installed
 generate: .venv/.installed
 	$(BIN)/python -m ember_ml.reference
 	$(BIN)/python -m emberlint.generate
+	$(BIN)/python docs/pictures
 	EMBERLINT_UPDATE=1 $(BIN)/python -m pytest tests/lint/test_rules.py -k test_bad
+
+# The site of the documentation, for a browser: build/docs/index.html. Fails with a warning or a dead link.
+docs: .venv/.installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	PYTHONPATH=docs $(BIN)/python -m _site build/docs
 
 mutants: .venv/.installed
 	$(BIN)/python tests/mutants.py

@@ -19,8 +19,8 @@ from ember_ml import older_names, ops, spellings
 from ember_ml.dispatch import REGISTRY, Operation
 from ember_ml.dtypes import DTYPE_RULES, DTYPES, KINDS, PROMOTION, EmberDType
 from ember_ml.ops import aliases
-from ember_ml.tools import LOCK, measuring
-from ember_ml.tools.operations import signature, summary, table
+from ember_ml.tools import LOCK, docstrings, measuring
+from ember_ml.tools.operations import categories, signature, summary, table
 
 _HEAD = """# Operations
 
@@ -34,32 +34,41 @@ function of that engine, `body` is the definition in `ember_ml/ops/`, composed o
 
 def operations() -> str:
     """Page of all operations, one table per category."""
-    engines = [backends.load(name) for name in backends.OWN]
-    categories = sorted({operation.category for operation in REGISTRY.values()})
     parts = [_HEAD, f"{len(REGISTRY)} operations, {len(_aliases())} further names for them:"]
-    parts += [", ".join(f"[{category}](#{category})" for category in categories) + ".\n"]
+    parts += [", ".join(f"[{category}](#{category})" for category in categories()) + ".\n"]
     parts += [providers()]
-    for category in categories:
-        module = sys.modules[f"{ops.__name__}.{category}"]
-        rows = [
-            [
-                f"`{operation.name}{signature(operation.call)}`" + _other_names(operation),
-                operation.rule.name,
-                _first_line(operation.call),
-                *(
-                    "body" if engine.provider(operation) == "defined" else engine.provider(operation)
-                    for engine in engines
-                ),
-            ]
-            for operation in REGISTRY.values()
-            if operation.category == category
-        ]
-        parts += [f"## {category}\n", f"{_first_line(module)}\n"]
-        parts += [table(["operation", "dtype rule", "what it is", *(engine.name for engine in engines)], rows)]
-        helpers = [[f"`{f.__name__}{signature(f)}`", _first_line(f)] for f in _plain_functions(module)]
-        if helpers:
-            parts += ["Functions that are not operations:\n", table(["function", "what it is"], helpers)]
+    for category in categories():
+        parts += [f"## {category}\n", *category_parts(category)]
     return "\n".join(parts)
+
+
+def category_parts(
+    category: str, show: Callable[[Operation], str] = lambda operation: f"`{operation.name}{signature(operation.call)}`"
+) -> list[str]:
+    """Parts of the section of a category: what it is, and the tables of its operations and of its other functions.
+
+    Args:
+        category: name of the category.
+        show: text for an operation in the first column of its row.
+    """
+    engines = [backends.load(name) for name in backends.OWN]
+    module = sys.modules[f"{ops.__name__}.{category}"]
+    rows = [
+        [
+            show(operation) + _other_names(operation),
+            operation.rule.name,
+            docstrings.summary(operation.call),
+            *("body" if engine.provider(operation) == "defined" else engine.provider(operation) for engine in engines),
+        ]
+        for operation in REGISTRY.values()
+        if operation.category == category
+    ]
+    parts = [f"{docstrings.summary(module)}\n"]
+    parts += [table(["operation", "dtype rule", "what it is", *(engine.name for engine in engines)], rows)]
+    helpers = [[f"`{f.__name__}{signature(f)}`", docstrings.summary(f)] for f in _plain_functions(module)]
+    if helpers:
+        parts += ["Functions that are not operations:\n", table(["function", "what it is"], helpers)]
+    return parts
 
 
 def promotion() -> str:
@@ -166,8 +175,13 @@ def _aliases() -> dict[str, Operation]:
     return {name: operation for name, operation in found.items() if operation and operation.name != name}
 
 
+def other_names(operation: Operation) -> list[str]:
+    """Further names of an operation in ``ember_ml.ops``."""
+    return [name for name, other in _aliases().items() if other is operation]
+
+
 def _other_names(operation: Operation) -> str:
-    names = [f"`{name}`" for name, other in _aliases().items() if other is operation]
+    names = [f"`{name}`" for name in other_names(operation)]
     return f" = {', '.join(names)}" if names else ""
 
 
@@ -178,10 +192,6 @@ def _plain_functions(module: ModuleType) -> list[Callable[..., object]]:
         if inspect.isroutine(value) and value.__module__ == module.__name__
         and not name.startswith("_") and not hasattr(value, "__operation__")
     ]  # fmt: skip
-
-
-def _first_line(thing: object) -> str:
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
 _LETTERS = {"complex": "c", "bfloat": "bf", "float": "f", "uint": "u", "int": "i"}

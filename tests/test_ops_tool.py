@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import chromium
 
 import ember_ml
 from ember_ml import backend as backends
@@ -25,7 +25,6 @@ from ember_ml.tools import LOCK, UsageError, commands, measuring, operations
 from ember_ml.tools.page import page
 
 ENGINES = ember_ml.get_available_backends()
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 
 @pytest.fixture
@@ -263,25 +262,11 @@ def test_categories_are_those_of_the_registry() -> None:
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Chromium without a window, on the page of the lock."""
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("no chromium and chromedriver are installed")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    for argument in (
-        "headless=new", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
-        "disable-component-update", "disable-sync", "disable-dev-shm-usage", "window-size=1280,900",
-        f"user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):  # fmt: skip
-        options.add_argument(f"--{argument}")
-    options.binary_location = CHROMIUM
     path = tmp_path_factory.mktemp("page") / "matrix.html"
     path.write_text(page(operations.entries(), measuring.read(LOCK)), encoding="utf-8")
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    driver.get(path.as_uri())
-    yield driver
-    driver.quit()
+    with chromium(tmp_path_factory.mktemp("profile"), (1280, 900)) as driver:
+        driver.get(path.as_uri())
+        yield driver
 
 
 @pytest.fixture

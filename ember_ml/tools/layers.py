@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from ember_ml import nn
+from ember_ml.tools.docstrings import described, summary
 from ember_ml.tools.operations import signature, table
 
 _HEAD = """# Layers
@@ -17,7 +18,7 @@ parameters, by default `ops.get_default_dtype()`. `data_format` is `"channels_la
 """
 
 # Categories in the order of the page: titles, and the modules that define the layers.
-_CATEGORIES = {
+CATEGORIES = {
     "Base classes and tensors": ("module", "slots", "layout"),
     "Containers": ("containers",),
     "Linear and embedding": ("linear", "embedding"),
@@ -40,12 +41,12 @@ def page() -> str:
     >>> "`nn.Linear(in_features, out_features, bias=True, *, " in page()
     True
     """
-    by_category = {title: _layers(parts) for title, parts in _CATEGORIES.items()}
+    by_category = {title: members(parts) for title, parts in CATEGORIES.items()}
     parts = [_HEAD, ", ".join(f"[{title}](#{title.lower().replace(' ', '-')})" for title in by_category) + ".\n"]
     for title, layers in by_category.items():
         parts.append(f"## {title}\n")
         if title == "Activations":
-            rows = [[f"`nn.{name}{signature(layer)}`", _summary(layer)] for name, layer in layers.items()]
+            rows = [[f"`nn.{name}{signature(layer)}`", summary(layer)] for name, layer in layers.items()]
             parts.append(table(["layer", "what it is"], rows))
             continue
         parts += [_section(name, layer) for name, layer in layers.items()]
@@ -53,7 +54,7 @@ def page() -> str:
     return "\n".join(parts).replace("``", "`")
 
 
-def _layers(parts: tuple[str, ...]) -> dict[str, Any]:
+def members(parts: tuple[str, ...]) -> dict[str, Any]:
     """Public classes that modules of this package define, by name."""
     found = {name: getattr(nn.modules, name) for name in vars(nn.modules)["__all__"] if name != "activations"}
     modules = [f"{nn.modules.__name__}.{part}" for part in parts]
@@ -63,17 +64,17 @@ def _layers(parts: tuple[str, ...]) -> dict[str, Any]:
 def _section(name: str, layer: Any) -> str:
     if name != layer.__name__:
         return f"### {name}\n\nAnother name for [`{layer.__name__}`](#{layer.__name__.lower()}).\n"
-    text, options = _described(layer)
+    text, options = described(layer)
     arguments = "()" if layer is nn.Module else signature(layer)
     lines = [f"### {name}\n", f"`nn.{name}{arguments}`\n", f"{text}\n", *_listed(options)]
     if layer is nn.Module:
         methods = {key: value for key, value in vars(layer).items() if key[0] != "_" and inspect.isfunction(value)}
-        rows = [[f"`{key}{_without_self(value)}`", _summary(value)] for key, value in methods.items()]
+        rows = [[f"`{key}{without_self(value)}`", summary(value)] for key, value in methods.items()]
         return "\n".join([*lines, table(["method", "what it does"], rows)])
     if issubclass(layer, nn.Module) and layer.forward is not nn.Module.forward:
-        text, options = _described(layer.forward)
+        text, options = described(layer.forward)
         said = f": {text[0].lower()}{text[1:]}" if text else "."
-        lines += [f"Call: `layer{_without_self(layer.forward)}`{said}\n", *_listed(options)]
+        lines += [f"Call: `layer{without_self(layer.forward)}`{said}\n", *_listed(options)]
     return "\n".join(lines)
 
 
@@ -81,32 +82,6 @@ def _listed(options: list[tuple[str, str]]) -> list[str]:
     return ["".join(f"- `{name}`: {text}\n" for name, text in options)] if options else []
 
 
-def _described(thing: Any) -> tuple[str, list[tuple[str, str]]]:
-    """Text of a docstring up to its arguments and examples, and its arguments; those of a base class if it has none."""
-    text, arguments = _parsed(thing)
-    for base in inspect.getmro(thing)[1:-1] if inspect.isclass(thing) and not arguments else ():
-        if base is nn.Module:
-            break
-        arguments = arguments or _parsed(base)[1]
-    if inspect.isclass(thing):
-        known = {parameter.lstrip("*") for parameter in inspect.signature(thing).parameters}
-        arguments = [(name, said) for name, said in arguments if set(name.split(", ")) & known]
-    return text, arguments
-
-
-def _parsed(thing: Any) -> tuple[str, list[tuple[str, str]]]:
-    """Text and arguments of a docstring of its own."""
-    # An inherited method has the docstring of its class, an inherited class docstring is none.
-    doc = inspect.cleandoc(thing.__doc__ or "")
-    body = doc.partition("\n>>>")[0]
-    text, _, options = body.partition("Args:\n")
-    found = re.findall(r"^    (\w+(?:, \w+)*): (.*(?:\n {5,}.*)*)", options, re.MULTILINE)
-    return text.strip(), [(name, re.sub(r"\s+", " ", said).strip()) for name, said in found]
-
-
-def _summary(thing: Any) -> str:
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
-
-
-def _without_self(method: Any) -> str:
+def without_self(method: Any) -> str:
+    """Signature of a method as it is called."""
     return re.sub(r"^\(self(, )?", "(", signature(method))

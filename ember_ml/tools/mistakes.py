@@ -90,14 +90,19 @@ def page() -> str:
             parts.append("| call | error |\n| --- | --- |")
             for sample in found:
                 if sample.section == section:
-                    error = error_of(sample.code)
-                    if error is None:
-                        raise AssertionError(f"a sample must raise an error, got none from {sample.code}")
-                    mark = "*" if sample.code in ENGINE_TEXTS else ""
-                    code, text = (each.replace("|", "\\|") for each in (sample.code, text_of(error)))
-                    parts.append(f"| `{code}`{mark} | `{type(error).__name__}`: {text.replace('*', chr(92) + '*')} |")
+                    parts.append(row(sample))
             parts.append("")
     return "\n".join(parts)
+
+
+def row(sample: Sample) -> str:
+    """Row of the table of a sample: the call, and the error that it raises on the active backend."""
+    error = error_of(sample.code)
+    if error is None:
+        raise AssertionError(f"a sample must raise an error, got none from {sample.code}")
+    mark = "*" if sample.code in ENGINE_TEXTS else ""
+    code, text = (each.replace("|", "\\|") for each in (sample.code, text_of(error)))
+    return f"| `{code}`{mark} | `{type(error).__name__}`: {text.replace('*', chr(92) + '*')} |"
 
 
 # The maximum number of samples per operation.
@@ -143,10 +148,11 @@ class _Qualify(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if not hasattr(ops, node.id):
             return node
-        return ast.parse(f"{_place(self.operation, node.id)}.{node.id}", mode="eval").body
+        return ast.parse(f"{place(self.operation, node.id)}.{node.id}", mode="eval").body
 
 
-def _place(operation: Operation, name: str) -> str:
+def place(operation: Operation, name: str) -> str:
+    """Module of ``ops`` that a name is taken from in the samples of an operation."""
     if name == operation.name and getattr(ops, name).__operation__ is not operation:
         return "ops.linalg" if operation.category == "linearalg" else f"ops.{operation.category}"
     return "ops"

@@ -3,9 +3,9 @@
 Padding is on the left, so that all texts of a batch continue at the same place of the cache. A token is
 ``argmax(scores / temperature + noise)`` with Gumbel noise from the random bits of the seed and of the token's number in
 its text: the same on every engine and in every batch. Engines, batches and compilers sum in other orders, and differ in
-the last bits of the scores; a choice changes only if two tokens are that close, about once in a million tokens in
-float32. Rounding the scores first would not help: scores that round to different sides are as rare as close ones, and
-then differ by more. In bfloat16 the scores differ by a hundredth, and texts of two engines part after some tokens.
+the last bits of the scores; a choice changes only if two tokens are that close, by estimate once in a million tokens
+in float32. Rounding the scores first would not help: scores that round to different sides are as rare as close ones,
+and then differ by more. In bfloat16 the scores differ much more, and texts of two engines may part.
 """
 
 from __future__ import annotations

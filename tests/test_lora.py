@@ -187,8 +187,11 @@ def test_a_tied_weight_is_not_adapted() -> None:
         nn.LoRA(model, "1")
 
 
-# Files. PEFT 0.21 reads a property that transformers 5.23 has renamed.
-pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+# Files. PEFT 0.21 reads a property that transformers 5.23 has renamed, and says that it also writes output layers.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:Setting `save_embedding_layers` to `True`:UserWarning"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -119,7 +119,8 @@ def load_adapter(model: Module, folder: str | os.PathLike[str]) -> LoRA:
             model,
             factors,
             dropout=options.dropout,
-            trained=sorted({path.rpartition(".")[0] for path in whole}),
+            # PEFT also writes the weights of embeddings and output layers that are adapted.
+            trained=sorted({path.rpartition(".")[0] for path in whole} - factors.keys()),
             rank_stabilized=options.is_stabilized,
         )
         model.load_state_dict(whole, strict=False)

@@ -1,4 +1,4 @@
-"""A package that uses the library and is checked by mypy and pyright from outside, with the types that they must find."""
+"""A package on top of the library, checked by mypy and pyright from outside: the types that they must find."""
 
 from __future__ import annotations
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from emberlint.knowledge import catalogue
+from emberlint.knowledge.returns import words
 from emberlint.rewrite.jax import ADVICE, TRANSFORMS
 from emberlint.rewrite.names import differs, operation_for
 
 # Parameters that say where or how a result is stored; operations have none of them, and none is needed.
-_STORAGE = frozenset(["out", "where", "casting", "order", "subok", "signature", "extobj", "requires_grad", "pin_memory", "layout", "generator"])
+_STORAGE = words("out where casting order subok signature extobj requires_grad pin_memory layout generator")
 
 _PAIR = "torch returns a pair of values and indices along `dim`, ops the values alone"
 _OTHER = "another result or other arguments: see its help"

@@ -567,7 +567,15 @@ def test_rates_of_a_schedule_are_not_replaced(backend: Backend) -> None:
 
 def test_functions_are_a_callback(backend: Backend) -> None:
     calls: list[str] = []
-    names = ["on_fit_begin", "on_epoch_begin", "on_step_end", "on_epoch_end", "on_settled", "on_exception", "on_fit_end"]
+    names = [
+        "on_fit_begin",
+        "on_epoch_begin",
+        "on_step_end",
+        "on_epoch_end",
+        "on_settled",
+        "on_exception",
+        "on_fit_end",
+    ]
     assert names == list(inspect.signature(training.LambdaCallback).parameters)
     public = {name for name in vars(training.Callback) if name.startswith("on_")}
     assert set(names) == public, "each method of a callback"

@@ -14,7 +14,7 @@ BOTH_SPEEDS := $(addprefix tests/test_,contract.py dispatch.py fast.py options.p
 # The tests of `make quick`: the contract, of which --quick takes a sample, and unit tests; none that compiles or waits.
 QUICK := $(addprefix tests/test_,contract.py fast.py options.py promotion.py dtypes.py types.py errors.py tensor.py)
 
-.PHONY: demo test quick whole lint types generate docs mutants bench clean
+.PHONY: demo test quick whole lint types generate docs mutants bench dist clean
 
 demo: .venv/.installed
 	$(BIN)/ember-ml demo
@@ -55,6 +55,16 @@ mutants: .venv/.installed
 bench: .venv/.installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	for name in dispatch ops tensor randomness features training lint; do $(BIN)/python benchmarks/$$name.py; done
+
+# The source distribution, and of it a wheel for every platform and one with the extension for this one; each is
+# installed into an empty environment, where the quick start runs.
+dist: .venv/.installed
+	rm -rf dist
+	$(BIN)/pip install --quiet build
+	$(BIN)/python -m build --sdist
+	EMBER_ML_PURE_WHEEL=1 $(BIN)/pip wheel --quiet --no-deps --wheel-dir dist dist/*.tar.gz
+	$(BIN)/pip wheel --quiet --no-deps --no-cache-dir --wheel-dir dist dist/*.tar.gz
+	$(BIN)/python tests/check_distributions.py dist
 
 .venv/.installed: pyproject.toml constraints.txt
 	@echo "Making the virtual environment .venv."

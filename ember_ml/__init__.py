@@ -44,6 +44,7 @@ from ember_ml.transform import stop_gradient as stop_gradient
 from ember_ml.transform import value_and_grad as value_and_grad
 from ember_ml.transform import vjp as vjp
 from ember_ml.transform import vmap as vmap
+from emberlint import __version__ as __version__
 
 if TYPE_CHECKING:
     from ember_ml import datasets as datasets
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
     from ember_ml import optim as optim
     from ember_ml import sklearn as sklearn
     from ember_ml import training as training
-
-__version__ = "0.1.0"
 
 _older_names.install("ember_ml.ops", "ember_ml.ops.linearalg")
 

@@ -56,7 +56,7 @@ class Transformer(modules.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         seen = self.encoder(self.positions(self.embedding(x)))
-        return self.head(ops.reshape(seen, (seen.shape[0], -1)))  # type: ignore[no-any-return]
+        return self.head(ops.reshape(seen, (seen.shape[0], -1)))
 
 
 class Liquid(modules.Module):
@@ -68,7 +68,7 @@ class Liquid(modules.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         seen, _ = self.reader(x)
-        return self.head(seen[:, -1])  # type: ignore[no-any-return]
+        return self.head(seen[:, -1])
 
 
 class Plan(NamedTuple):

@@ -21,6 +21,7 @@ from ember_ml.dtypes import DTYPE_RULES, DTYPES, KINDS, PROMOTION, EmberDType
 from ember_ml.ops import aliases
 from ember_ml.tools import LOCK, docstrings, measuring
 from ember_ml.tools.operations import categories, signature, summary, table
+from emberlint.rewrite import guides
 
 _HEAD = """# Operations
 
@@ -136,6 +137,30 @@ def _older(rows: Sequence[older_names.Older]) -> Callable[[], str]:
     )
 
 
+def _calls(engine: str) -> dict[str, Callable[[], str]]:
+    """Tables of an engine's functions: written in another way here, of another meaning here, and the same here."""
+    head = ["their call", "our call", "what differs"]
+    return {
+        f"{engine}_renamed": lambda: table(head, guides.renamed(engine)),
+        f"{engine}_different": lambda: table(head, guides.different(engine)),
+        f"{engine}_same": lambda: ", ".join(f"`{name}`" for name in guides.same(engine)) + ".\n",
+    }
+
+
+# Names in the style of torch; the others of the table are those of Keras.
+_TORCH_STYLE = re.compile(
+    r"\dd$|Loss$|_$|LR$|Lazy|Pixel|Multihead|functional|init$|lr_scheduler|utils|clip_grad|Unflatten"
+)
+
+
+def _foreign_names(torch: bool) -> Callable[[], str]:
+    """Table of the names of torch or of Keras for layers, optimizers and the like that have another name here."""
+    return lambda: table(
+        ["their name", "here"],
+        [[f"`{name}`", meant] for name, meant in spellings.NAMES.items() if bool(_TORCH_STYLE.search(name)) == torch],
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "promotion": promotion,
     "rules": rules,
@@ -148,6 +173,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "options": options,
     "values": values,
     "names": names,
+    **_calls("numpy"),
+    **_calls("torch"),
+    **_calls("jax"),
+    "torch_names": _foreign_names(torch=True),
+    "keras_names": _foreign_names(torch=False),
 }
 
 _MARKED = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)

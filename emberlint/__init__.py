@@ -4,4 +4,5 @@ It analyzes code without running it, and needs only the standard library. ``embe
 ``emberlint explain CODE`` prints the page of a rule.
 """
 
-__version__ = "0.1.0"
+# The version of both packages: ember_ml and pyproject.toml read it here, where no other module is imported.
+__version__ = "0.2.0"

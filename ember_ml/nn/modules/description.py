@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ember_ml.nn.modules.module import Module
 
 
-def annotate_error(module: Module, error: Exception, values: tuple[Any, ...]) -> None:
+def annotate_error(module: Any, error: Exception, values: tuple[Any, ...]) -> None:
     """Add a note to ``error`` that names the innermost layer that raised it, by its path in ``module``."""
     layer, at, about = error.__dict__.get("_ember_layer", (None, 0, ""))
     if layer is None:

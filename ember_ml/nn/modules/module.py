@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
 from weakref import ref
 
 from ember_ml import ops
@@ -28,6 +28,16 @@ from ember_ml.types import DeviceLike, DTypeLike, Tensor
 
 if TYPE_CHECKING:
     from ember_ml.nn.modules.summary import Summary
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class Forward(Protocol[P, R]):
+    """What ``__call__`` needs of a module: checkers read the parameters and the result of a call from ``forward``."""
+
+    @property
+    def forward(self) -> Callable[P, R]: ...
 
 
 def _forward(self: Module, *args: Any, **kwargs: Any) -> Any:
@@ -57,7 +67,7 @@ class Module(Node):
     {'hidden.weight': (4, 8), 'hidden.bias': (8,), 'out.weight': (8, 1), 'out.bias': (1,)}
     """
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self: Forward[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return self.forward(*args, **kwargs)
         except Exception as error:

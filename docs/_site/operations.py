@@ -229,7 +229,7 @@ def related(operation: Operation, count: int = 8) -> list[Operation]:
         score += 2.0 * bool(_words(operation) & _words(other))
         score += 1.0 * (same and abs(order[here] - order[there]) <= 2)
         score += 0.5 * (same and operation.rule is other.rule)
-        if score >= 1.5:
+        if score >= 1.0:
             scores.append((-score, order[there], other))
     return [other for _, _, other in sorted(scores, key=lambda item: item[:2])[:count]]
 

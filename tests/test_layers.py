@@ -106,7 +106,7 @@ def test_copies_and_pickles(case: str, backend: Backend) -> None:
         assert_same(other(*inputs), expected, tolerance=0.0)
         if other.parameters():
             path = next(iter(other.parameters()))
-            other.assign({path: ops.zeros_like(other.parameters()[path])})
+            other.assign({path: ops.add(other.parameters()[path], 1.0)})
             assert not bool(ops.all(ops.equal(layer.parameters()[path], other.parameters()[path])))
 
 
@@ -128,7 +128,8 @@ def test_every_precision(case: str, backend: Backend) -> None:
         layer.astype(dtype)
         given = [ops.cast(x, dtype) if ops.is_float(x) else x for x in inputs]
         result = _first(layer(*given))
-        assert ops.to_dtype_str(result.dtype) == dtype
+        # Angles are float32 whatever the layers have: positions need their digits.
+        assert ops.to_dtype_str(result.dtype) == ("float32" if case == "RotaryEmbedding" else dtype)
         scale = max(1.0, np.abs(expected).max())
         np.testing.assert_allclose(host(result).astype(np.float64), expected, rtol=0, atol=tolerance * scale)
         layer.train()(*given)

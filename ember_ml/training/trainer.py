@@ -167,8 +167,9 @@ class Trainer:
         self._is_stopped = False
         # Number of measurements of each metric that all ranks hold; those that follow are of this rank's examples.
         self._gathered = [0] * len(self.metrics)
-        # Batches of the current step, if its gradients are averaged over the ranks while others are computed.
-        self._overlapped: list[Share] | None = None
+        # What begins to average gradients over the ranks while others are computed; ``None`` to do that afterwards.
+        # An attribute, so that compiled steps, which do not use it, do not depend on what it reads.
+        self._begin: Callable[[dict[str, Any], Any], None] | None = None
         self._overlap: Overlap | None = None
         # State before the current step; ``None`` between steps.
         self._snapshot: _Snapshot | None = None
@@ -677,7 +678,8 @@ class Trainer:
         """Train on several batches, or the parts of several ranks, with the gradient of the loss of all examples."""
         total = sum([share.weight for share in group[1:]], group[0].weight)
         is_plain = len(group) == 1 and not self._is_compiled and not self._sharding.is_model_divided
-        self._overlapped = group if is_plain and self._size > 1 and Overlap.is_available() else None
+        is_overlapped = is_plain and self._size > 1 and Overlap.is_available()
+        self._begin = partial(self._begin_overlap, group) if is_overlapped else None
         self._overlap = None
         with self._sharding.whole_model():
             loss, grads = self._add_parts(group, total)
@@ -745,6 +747,10 @@ class Trainer:
         if self.loss_scale is not None:
             loss, grads = tree.map(lambda x: ops.multiply(x, self._size), (loss, grads))
         return loss, grads
+
+    def _begin_overlap(self, group: list[Share], parameters: dict[str, Any], loss: Any) -> None:
+        """Average gradients of parameters as they are computed, and the loss and buffers with them."""
+        self._overlap = Overlap(parameters, {"": loss, **self._changed_buffers(group)})
 
     def _changed_buffers(self, group: list[Share]) -> dict[str, Any]:
         """Buffers that the step changed, in proportion to the examples of this rank, of which the mean is taken."""
@@ -840,13 +846,13 @@ class Trainer:
             scale: factor of the loss; ``None`` for 1.
             share: share of this batch in the loss of the step; ``None`` for 1.
         """
-        parameters = {} if self._overlapped is None else model.parameters()
+        parameters = {} if self._begin is None else model.parameters()
         prediction = self._predict(model, x)
         loss = self._loss(prediction, y, *weights)
         if share is not None:
             loss = ops.multiply(loss, ops.cast(share, ops.dtype(loss)))
-        if self._overlapped is not None and ops.is_tensor(loss) and ops.is_float(loss):
-            self._overlap = Overlap(parameters, {"": loss, **self._changed_buffers(self._overlapped)})
+        if self._begin is not None and ops.is_tensor(loss) and ops.is_float(loss):
+            self._begin(parameters, loss)
         # Without metrics the prediction is not needed, so a compiler can drop it.
         needed = prediction if self._is_measured or self._is_unchecked else None
         return (loss, needed) if scale is None else (scale.multiply(loss), (loss, needed))

@@ -142,6 +142,7 @@ class PatchEmbedding(Module):
         data_format: str = "channels_last",
         dtype: DTypeLike | None = None,
     ) -> None:
+        check_sizes(self, in_channels=in_channels, embed_dim=embed_dim)
         self.in_channels, self.embed_dim, self.patch_size = in_channels, embed_dim, patch_size
         self.data_format = data_format
         self.projection = Conv2d(

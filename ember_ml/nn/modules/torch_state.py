@@ -106,11 +106,7 @@ def _conversion(layer: Module | None, name: str, channels: int) -> Callable[[Any
     if isinstance(layer, Linear) and name == "weight" and channels > 1:
         return lambda x: _unflattened(x, channels)
 
-    def convert(x: Any) -> Any:
-        axes = torch_axes(layer, name, len(x.shape))
-        return x if axes is None else ops.permute_dims(x, axes)
-
-    return convert
+    return _same if torch_axes(layer, name, 2) is None else _outputs_last
 
 
 def torch_axes(layer: Module | None, name: str, ndim: int) -> tuple[int, ...] | None:
@@ -121,7 +117,11 @@ def torch_axes(layer: Module | None, name: str, ndim: int) -> tuple[int, ...] | 
     """
     if name != "weight" or not isinstance(layer, (Linear, Convolution)):
         return None
-    # Kernels have the axes (spatial..., in, out), in torch (out, in, spatial...).
+    return _weight_axes(ndim)
+
+
+def _weight_axes(ndim: int) -> tuple[int, ...]:
+    """Axes of a weight of torch, which are (out, in, spatial...), in the order (spatial..., in, out)."""
     return (*range(2, ndim), 1, 0)
 
 
@@ -142,6 +142,10 @@ def _same(x: Any) -> Any:
 
 def _transposed(x: Any) -> Any:
     return ops.transpose(x)
+
+
+def _outputs_last(x: Any) -> Any:
+    return ops.permute_dims(x, _weight_axes(len(x.shape)))
 
 
 def _unflattened(x: Any, channels: int) -> Any:

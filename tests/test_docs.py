@@ -35,9 +35,9 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.re
 def test_python_runs(
     page: Path, backend: Backend, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Compilers look for the module of a function.
-    module = ModuleType("page")
-    monkeypatch.setitem(sys.modules, "page", module)
+    # Compilers look for the module of a function, and torch's keeps it for each name.
+    module = ModuleType(f"page_{PAGES.index(page)}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     names: dict[str, Any] = vars(module)
     for block in blocks(page):
         if block.language == "text":

@@ -143,17 +143,14 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
     if origin == "jax":
         data, changes = _walked(data, path, config, module, package, jax.rewritten_node, jax.NODES)
         count.update({PORT.code: changes} if changes else {})
-    for checks in (first, second) if origin == "numpy" else (first,):
-        for _ in range(fixes.ROUNDS):
-            findings, text = _read(data, path, config, checks, module, package)
-            todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in (SAFE, UNSAFE)]
-            if text is None or not todo:
-                break
-            new, done = fixes.applied(text, todo)
-            if not done or text.encode(new) == data:
-                break
-            data = text.encode(new)
-            count.update(finding.code for finding in done)
+    stages = (first, second) if origin == "numpy" else (first,)
+    for _ in range(fixes.ROUNDS):
+        begun = data
+        for checks in stages:
+            begun, data = data, _fixed(data, path, config, checks, module, package, count)
+        # What the second stage rewrites may show the first that more values are tensors.
+        if data == begun:
+            break
     if config.namespace == EMBER_TENSORS and origin == "numpy":
         for rewrite in (sequence_test, scipy_function, ordered_copy):
             data, changes = _walked(data, path, config, module, package, rewrite)
@@ -165,6 +162,23 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
     bound = len(needed[0]), len(needed[1] | open_places)
     remaining = [*left[1], *_remaining(data, path, config, module, package, left[1])] if origin == "jax" else left[1]
     return Ported(path, before, data, count, remaining, sites, bound, notes)
+
+
+def _fixed(
+    data: bytes, path: str, config: Config, checks: Checks, module: str, package: str, count: Counter[str]
+) -> bytes:
+    """File content with the fixes of some checks, applied until there are no more, and added to ``count``."""
+    for _ in range(fixes.ROUNDS):
+        findings, text = _read(data, path, config, checks, module, package)
+        todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in (SAFE, UNSAFE)]
+        if text is None or not todo:
+            break
+        new, done = fixes.applied(text, todo)
+        if not done or text.encode(new) == data:
+            break
+        data = text.encode(new)
+        count.update(finding.code for finding in done)
+    return data
 
 
 def _remaining(

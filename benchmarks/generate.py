@@ -1,4 +1,4 @@
-"""Tokens per second of decoding, and the time and memory of loading, beside ``transformers``, mlx-lm and safetensors.
+"""Tokens per second of decoding, and the cost of loading, compared with ``transformers``, mlx-lm and safetensors.
 
     python benchmarks/generate.py                              # a Llama with random weights, all engines
     python benchmarks/generate.py --engines torch --device cuda --dtype bfloat16 --compile

@@ -1,4 +1,4 @@
-"""The cost of a call beside other libraries, from the figures of ``benchmarks/dispatch.py``.
+"""The cost of a call compared with other libraries, from the figures of ``benchmarks/dispatch.py``.
 
 ``python benchmarks/dispatch.py --ops add --sizes 4 --json - | python docs/pictures/dispatch.py`` keeps new figures.
 """

@@ -17,7 +17,7 @@ from ember_ml.nn import to_torch
 from ember_ml.nn.modules import Module
 from emberlint import atomic
 
-# Protocol buffers, which a file is, hold at most 2 GiB; larger weights go to a file beside it.
+# Protocol buffers, which a file is, hold at most 2 GiB; larger weights go to a second file.
 _LIMIT = 2**31 - 2**24
 
 
@@ -40,7 +40,7 @@ def onnx(
         model: the model to write.
         example: an argument of the model, or a tuple of several: arrays or tensors of any engine with the shapes and
             dtypes that the file is for.
-        path: the file to write. If the weights have 2 GiB or more, they are in a file beside it.
+        path: the file to write. If the weights have 2 GiB or more, they are in a second file in the same folder.
         input_names: names of the inputs in the file; by default ``x``, or ``x0``, ``x1`` and so on.
         output_names: names of the outputs; by default ``y``, or those of torch's exporter for several.
         dynamic_batch: whether the first axis of every input may have any length. The name of the axis is ``batch``.

@@ -413,6 +413,8 @@ def load_tokenizer(folder: Any) -> Tokenizer:
     from pathlib import Path
 
     path = Path(folder) / "tokenizer.json"
+    if not Path(folder).exists():
+        raise FileNotFoundError(f"folder must be the folder of a model, got {str(folder)!r}, which does not exist")
     if not path.is_file():
         raise FileNotFoundError(f"{folder} must have tokenizer.json for prompts that are text, got none")
     try:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import json
+import pickle
 import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 from decoders import reference
@@ -16,6 +20,7 @@ from ember_ml import models, ops
 from ember_ml.backend import Backend
 from ember_ml.cli import main
 from ember_ml.models.generation import Choice
+from ember_ml.models.llama import Llama, LlamaConfig
 
 SAMPLING = {"seed": 7, "temperature": 0.8, "top_k": 60, "top_p": 0.97, "stop": ()}
 PROMPTS = [[5, 9, 1], [4, 8, 15, 16, 23, 42, 7, 7, 3, 99, 0, 50, 61], [77]]
@@ -63,6 +68,35 @@ def test_one_seed_is_one_text_compiled_or_not(engine: str) -> None:
         assert found.generate(PROMPTS, 200, compile=True, **SAMPLING) == texts()
         if engine == "jax":
             assert found.generate(PROMPTS[:1], 8, compile=False, **SAMPLING) == [texts()[0][:8]]
+
+
+def tiny() -> Any:
+    """One layer with random weights: what is quickest to compile."""
+    sizes = {"vocab_size": 11, "hidden_size": 8, "intermediate_size": 8, "max_position_embeddings": 16}
+    counts = {"num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1}
+    return Llama(LlamaConfig.from_dict({**sizes, **counts}))
+
+
+@pytest.mark.parametrize("engine", ["mlx", "jax"])
+def test_programs_belong_to_their_model(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function warns if it is compiled for more models than this limit, so no two models may share one."""
+    pytest.importorskip(engine)
+    monkeypatch.setattr("ember_ml.transform.compilation._PROGRAMS", 1)
+    with ember_ml.use_backend(engine):
+        first, second = tiny(), tiny()
+        names, text = set(first.state_dict()), repr(first)
+        for found in (first, second):
+            assert found.generate([1], 3, compile=True, **SAMPLING) == found.generate([1], 3, **SAMPLING)
+        assert (set(first.state_dict()), repr(first)) == (names, text)
+        assert first.programs is not second.programs
+        for copied in (copy.copy(first), copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
+            assert "_programs" not in vars(copied)
+            assert copied.programs is not first.programs
+        programs = [ref(one) for one in (first, first.programs, first.programs.step(Choice(0.8, 60, 0.97)))]
+        del first, found, copied
+        gc.collect()
+        assert [one() for one in programs] == [None] * 3
+        assert second.programs.step.cache_info().currsize == 1
 
 
 def test_seeds_for_each_prompt(backend: Backend) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.models.generation import Tokenizer, generate, stream
+from ember_ml.models.generation import Programs, Tokenizer, generate, stream
 from ember_ml.models.pretrained import PretrainedModel
 
 
@@ -21,6 +21,19 @@ class Decoder(PretrainedModel):
     layers: Any
     norm: Any
     head: Any
+    # Copies, pickles and compiled programs are without it.
+    _programs: Programs | None = None
+    _not_in_cache_key = PretrainedModel._not_in_cache_key | {"_programs"}
+
+    @property
+    def programs(self) -> Programs:
+        """Compiled functions that generation with this model uses."""
+        if self._programs is None:
+            object.__setattr__(self, "_programs", Programs())
+        return self._programs  # type: ignore[return-value]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_programs"}
 
     @property
     def max_positions(self) -> int:

@@ -119,9 +119,15 @@ def _step_program(choice: Choice) -> Callable[..., Any]:
     return step
 
 
-# Functions that are kept, so that a later call of the same kind finds its program.
-_compiled_begin = lru_cache(maxsize=64)(lambda choice, size: transform.compile(_begin_program(choice, size)))
-_compiled_step = lru_cache(maxsize=64)(lambda choice: transform.compile(_step_program(choice)))
+class Programs:
+    """Compiled functions of one model, kept so that a later call of the same kind finds its program.
+
+    A program refers to its model, so the model has to hold it: an entry of any other table would keep both alive.
+    """
+
+    def __init__(self) -> None:
+        self.begin = lru_cache(maxsize=64)(lambda choice, size: transform.compile(_begin_program(choice, size)))
+        self.step = lru_cache(maxsize=64)(lambda choice: transform.compile(_step_program(choice)))
 
 
 def _tokens(
@@ -178,9 +184,11 @@ def _fixed_steps(
 ) -> Generator[Any]:
     """Tokens with a cache of one size, so that one program computes all of them."""
     length = min(_bucket(max(map(len, prompts))), model.max_positions)
-    begin, step = _begin_program(choice, _bucket(length + max_tokens)), _step_program(choice)
+    size = _bucket(length + max_tokens)
     if is_compiled:
-        begin, step = _compiled_begin(choice, _bucket(length + max_tokens)), _compiled_step(choice)
+        begin, step = model.programs.begin(choice, size), model.programs.step(choice)
+    else:
+        begin, step = _begin_program(choice, size), _step_program(choice)
     with use_backend(model.backend), unchecked():
         tokens, pads = _inputs(model, prompts, length)
         on = ops.get_device(tokens)

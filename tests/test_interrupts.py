@@ -15,6 +15,7 @@ from interruption import Lines
 
 import ember_ml
 import ember_ml.transform
+from ember_ml import backend as backends
 from ember_ml import interrupts, ops, optim
 from ember_ml.backend import Backend
 from ember_ml.interrupts import interruptible, uninterrupted
@@ -254,6 +255,20 @@ def test_a_compiled_update_is_whole_whenever_a_signal_comes(
     if is_first:
         # Each place needs its own program.
         request.getfixturevalue("traced_only")
+    assert_whole_update(backend, is_first, given)
+
+
+@pytest.mark.usefixtures("traced_only")
+def test_an_update_in_parts_is_whole_whenever_a_signal_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On accelerators of torch, the Python between the parts of a compiled function runs as it is."""
+    engine = pytest.importorskip("ember_ml.backend.torch.transform", reason="torch is not installed")
+    monkeypatch.setattr(engine, "is_better_in_parts", lambda tensors: True)
+    with ember_ml.use_backend("torch", device="cpu"):
+        assert_whole_update(backends.current(), is_first=False, given="argument")
+
+
+def assert_whole_update(backend: Backend, is_first: bool, given: str) -> None:
+    """An interrupted update of a model and an optimizer is done whole, or not at all."""
     ops.random.set_seed(0)
     # NumPy runs the function itself, and what that assigns before the update is assigned.
     model = modules.Sequential(modules.Linear(2, 3), ops.tanh if backend.name == "numpy" else modules.BatchNorm(3))

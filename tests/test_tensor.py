@@ -829,7 +829,7 @@ class TestTorch:
 
         ember_ml.set_backend("torch")
         try:
-            a, b = torch.tensor(X), torch.tensor(X + 1)
+            a, b = (torch.tensor(x, device=ops.get_device()) for x in (X, X + 1))
             compiled = torch.compile(inside, fullgraph=True, backend="eager")
             torch.testing.assert_close(compiled(a, b), inside(a, b))
             across = torch.compile(lambda x: (x * 2 + 1).sum(), fullgraph=True, backend="eager")

@@ -111,7 +111,8 @@ class _Traced:
                     if not self.engine.was_stopped(error):
                         raise
             self.forms.add(form)
-        with random.stream(key), parts.compiled_by(self._part):
+        # What the parts and the Python between them assign to models is atomic, as it is for one program.
+        with random.stream(key), parts.compiled_by(self._part), uninterrupted():
             return self.f(*args, **kwargs)
 
     def _part(self, f: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from ember_ml.backend.torch.indexing import _is_true, _nonnegative, take
 from ember_ml.backend.torch.linearalg import matmul
 from ember_ml.backend.torch.transform import is_last as _is_last_gradient
 from ember_ml.backend.torch.transform import needs_more_than_backward
-from ember_ml.dispatch import definition_of
+from ember_ml.dispatch import definition_of, within
 from ember_ml.shapes.axes import axes_of, axis_of
 from ember_ml.shapes.neural import causal_offset, check_attention, check_linear, check_recurrent, check_resize
 from ember_ml.shapes.windows import (
@@ -361,7 +361,7 @@ def lstm(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     tensors = (x, weight_ih, weight_hh, bias_ih, bias_hh, h, c)
     axis = check_recurrent(4, x, weight_ih, weight_hh, (bias_ih, bias_hh), (h, c), axis)
-    definition = partial(definition_of("lstm"), axis=axis, reverse=reverse)
+    definition = partial(within("torch", definition_of("lstm")), axis=axis, reverse=reverse)
     if not _is_fused(tensors):
         return definition(*tensors)
     fused = partial(_lstm, axis=axis, reverse=reverse)
@@ -422,7 +422,7 @@ def gru(
     tensors = (x, weight_ih, weight_hh, bias_ih, bias_hh, h)
     axis = check_recurrent(3, x, weight_ih, weight_hh, (bias_ih, bias_hh), (h,), axis)
     if not _is_fused(tensors):
-        return definition_of("gru")(*tensors, axis, reverse)
+        return within("torch", definition_of("gru"))(*tensors, axis, reverse)
     weights = _weights(weight_ih, weight_hh, bias_ih, bias_hh)
     options = (len(weights) == 4, 1, 0.0, True, False, axis == 1)
     inner = x.flip(axis) if reverse else x

@@ -34,7 +34,7 @@ from ember_ml.dispatch.errors import called_as
 from ember_ml.dispatch.errors import rename as rename_error
 from ember_ml.dispatch.fast import ENGINES
 from ember_ml.dispatch.wrapping import register as register_wrapper
-from ember_ml.ops._files import map_tensors, tensor_entries, write_tensors
+from ember_ml.ops._files import from_view, map_tensors, tensor_entries, write_tensors
 from ember_ml.random.threefry import current_rows
 from ember_ml.shapes.axes import axis_of
 from ember_ml.shapes.neural import causal_offset
@@ -52,6 +52,7 @@ __all__ = [
     "causal_offset",
     "current_backend",
     "current_rows",
+    "from_view",
     "holds_wrapped",
     "is_tensor",
     "is_tensor_like",

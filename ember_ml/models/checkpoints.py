@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from ember_ml import ops
 from ember_ml.backend import use_backend
 from ember_ml.dtypes import KINDS, as_dtype
 from ember_ml.errors import UnsupportedError
-from ember_ml.extend import activate, backend_of, current_backend, map_tensors
+from ember_ml.extend import activate, backend_of, current_backend, from_view, map_tensors
 from ember_ml.models import files
 from ember_ml.models.architectures import architecture_of, find_architecture
 from ember_ml.models.pretrained import PretrainedModel, Source
@@ -115,12 +116,16 @@ def _read(
     found: dict[str, Any] = {}
     for file, wanted in by_file.items():
         tensors: dict[str, Any] = map_tensors(file, device)
+        uses = Counter(source.name for _, source in wanted)
         for path, source in wanted:
-            # Where the engine has no reader of its own, a view of the file is the only copy.
-            with activate(backend_of(tensors[source.name]) or current_backend()):
-                x = source.extract(tensors[source.name])
-                is_cast = dtype is not None and ops.is_float(x)
-            found[path] = ops.asarray(x, dtype=dtype if is_cast else None, device=device)
+            uses[source.name] -= 1
+            # What was copied for the last time is unmapped, so that at most one tensor is in memory twice.
+            stored_tensor = tensors[source.name] if uses[source.name] else tensors.pop(source.name)
+            with activate(backend_of(stored_tensor) or current_backend()):
+                x = source.extract(stored_tensor)
+                if dtype is not None and ops.is_float(x):
+                    x = ops.cast(x, dtype)
+            found[path] = from_view(x, device)
     for path, tensor in model.tensors().items():
         if path not in found:
             found[path] = ops.asarray(tensor, device=device)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ember_ml import backend as _backends
+from ember_ml.ops.creation import asarray
 from ember_ml.types import DeviceLike, Tensor
 from emberlint import atomic
 
@@ -43,6 +44,20 @@ def map_tensors(path: StrPath, device: DeviceLike | None = None) -> dict[str, Te
         own = getattr(_backends.submodule(backend.module, "io"), "map_tensors", files.map_tensors)
         found: dict[str, Tensor] = own(path, backend.device if device is None else backend.find_device(device))
         return found
+
+
+def from_view(array: Any, device: DeviceLike | None = None) -> Tensor:
+    """Tensor of the active backend, from a tensor of ``map_tensors`` or what was computed from it.
+
+    ``asarray`` copies host arrays first for engines that may share their memory, since others may change them; nothing
+    changes these.
+    """
+    backend = _backends.current()
+    own = getattr(_backends.submodule(backend.module, "io"), "from_view", None)
+    if own is None or isinstance(array, backend.kinds):
+        return asarray(array, device=device)
+    found: Tensor = own(array, backend.device if device is None else backend.find_device(device))
+    return found
 
 
 def write_tensors(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import math
+import mmap
 import os
 import zipfile
 from collections import Counter
@@ -342,29 +343,26 @@ def _read_safetensors(path: Path) -> Content:
 
 
 def map_tensors(path: object, device: str | None = None) -> dict[str, Array]:
-    """Tensors of a safetensors file, as views of the file in memory; writing to them does not change the file."""
+    """Tensors of a safetensors file, as views of the file in memory; writing to them does not change the file.
+
+    Each has a mapping of its own, so that the memory of one that was copied elsewhere is free again.
+    """
     source = Path(os.fspath(path))  # type: ignore[call-overload]
     with naming_file(source):
         header = read_header(source)
-        if not header.entries:
-            return {}
-        # Empty tensors may be the last ones, behind the end of the mapping.
-        values = np.memmap(source, np.uint8, "c", header.start) if any(map(_size, header.entries.values())) else None
-        return {name: _mapped(values, entry) for name, entry in header.entries.items()}
+        with open(source, "rb") as file:
+            return {name: _mapped(file, header.start, entry) for name, entry in header.entries.items()}
 
 
-def _size(entry: dict[str, Any]) -> int:
-    begin, end = entry["data_offsets"]
-    return end - begin
-
-
-def _mapped(values: Any, entry: dict[str, Any]) -> Array:
+def _mapped(file: BinaryIO, start: int, entry: dict[str, Any]) -> Array:
     dtype = DTYPES[SAFE[entry["dtype"]]]
-    if not _size(entry):
-        return np.empty(entry["shape"], dtype)
     begin, end = entry["data_offsets"]
-    # A plain array, since operations on instances of memmap are slower.
-    part = np.asarray(values)[begin:end]
+    if begin == end:
+        return np.empty(entry["shape"], dtype)
+    # A mapping begins at a multiple of the size of a page.
+    before = (start + begin) % mmap.ALLOCATIONGRANULARITY
+    pages = mmap.mmap(file.fileno(), before + end - begin, access=mmap.ACCESS_COPY, offset=start + begin - before)
+    part = np.frombuffer(pages, np.uint8)[before:]
     if part.ctypes.data % dtype.alignment:
         part = part.copy()
     return part.view(dtype).reshape(entry["shape"])

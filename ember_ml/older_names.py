@@ -163,8 +163,9 @@ _CATEGORIES = {name: name for name in ("math", "random", "device", "comparison")
     "solver": "linearalg",
 }
 
-# Names that were removed; what has no successor has an empty second column. Braces list the variants of a name: ``{numpy,torch}_backend`` is ``numpy_backend`` and
-# ``torch_backend``; where the second column has braces too, their variants belong together.
+# Names that were removed; what has no successor has an empty second column. Braces list the variants of a name:
+# ``{numpy,torch}_backend`` is ``numpy_backend`` and ``torch_backend``; where the second column has braces too, their
+# variants belong together.
 GONE: tuple[Older, ...] = (
     Older("emberharmony", "ember_ml", "the former name of the package, EmberHarmony: change the imports"),
     Older("ember_ml.ops._MASTER_OPS_LIST", "ember_ml.ops.__all__", "each operation is listed by its definition alone"),

@@ -186,7 +186,7 @@ def test_the_page_has_every_name_of_the_older_documents(document: str) -> None:
     known = "\n".join(name for span in re.findall("`([^`\n]+)`", "\n".join(shown)) for name in variants(span))
     for name in DOCUMENTS[document].split():
         module = name
-        if "/" in name and not name.startswith(("utils/", "~")) or name.endswith("_backend.py"):
+        if ("/" in name and not name.startswith(("utils/", "~"))) or name.endswith("_backend.py"):
             module = name.replace("emberharmony", "ember_ml").removesuffix("__init__.py").removesuffix(".py")
             module = module.strip("/").replace("/", ".")
         assert re.search(rf"(?<![\w-]){re.escape(module)}(?![\w-])", known), name

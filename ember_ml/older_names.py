@@ -1,8 +1,9 @@
 """Names, calls and commands of earlier versions: what each is now.
 
 ``MODULES`` and ``NAMES`` make the older names importable: a module whose older names are listed calls ``register``, and
-``attribute`` or ``install``. ``CALLS`` and ``COMMANDS`` list what is written in another way now and still works,
-``GONE`` what was removed. The tests try every row, and the page ``docs/older_names.md`` shows them.
+``attribute`` or ``install``. ``SAME`` lists names that are what they were, ``CALLS``, ``COMMANDS`` and ``OPTIONS`` what
+is written in another way now and still works, ``GONE`` what was removed. The tests try every row, and the page
+``docs/older_names.md`` shows them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,40 @@ MODULES: tuple[Older, ...] = (
     ),
 )
 
+# What has the name that it had, by module.
+SAME: dict[str, str] = {
+    "ember_ml": "get_backend set_backend get_backend_module auto_select_backend get_device",
+    "ember_ml.backend": "get_backend set_backend get_backend_module auto_select_backend get_device",
+    "ember_ml.ops": (
+        "add subtract multiply divide matmul dot mean sum max min equal not_equal less less_equal greater "
+        "greater_equal to_device get_device get_available_devices squeeze full arange tile sin random_poisson "
+        "random_normal random_uniform zeros ones reshape split solve get_dtype to_numpy_dtype to_numpy "
+        "convert_to_tensor"
+    ),
+    "ember_ml.ops.stats": "mean var median std percentile max min sum cumsum argmax sort argsort gaussian",
+    "ember_ml.ops.linearalg": "solve inv svd eig eigvals det norm qr cholesky lstsq diag diagonal",
+    "ember_ml.nn.modules.activations": "ReLU Sigmoid Tanh Softmax Softplus relu sigmoid tanh softmax softplus",
+    "ember_ml.nn.features": "pca standardize_features normalize_features one_hot scatter PCA Normalizer",
+    "ember_ml.nn.features.common": "pca standardize_features normalize_features PCA Standardizer Normalizer",
+    "ember_ml.nn.features.common.tensor_features": "one_hot scatter",
+    "ember_ml.nn.tensor.interfaces": "TensorInterface",
+    "ember_ml.nn.tensor.interfaces.dtype": "DTypeInterface",
+    "ember_ml.nn.tensor.common": (
+        "EmberTensor zeros ones eye arange linspace zeros_like ones_like full full_like reshape transpose concatenate "
+        "stack split"
+    ),
+    "ember_ml.nn.tensor.common.dtypes": "EmberDType DType dtype get_dtype to_dtype_str from_dtype_str",
+    "ember_ml.nn.tensor": "convert_to_tensor EmberTensor EmberDType DType dtype TensorInterface DTypeInterface",
+    "ember_ml.nn.modules.activations.relu_module": "ReLU",
+    "ember_ml.nn.modules.activations.sigmoid_module": "Sigmoid",
+    "ember_ml.nn.modules.activations.tanh_module": "Tanh",
+    "ember_ml.nn.modules.activations.softmax_module": "Softmax",
+    "ember_ml.nn.modules.activations.softplus_module": "Softplus",
+    "ember_ml.ops.math": "sin",
+    "ember_ml.nn.features.PCA": "fit",
+    "ember_ml.types": "Shape TensorLike",
+}  # fmt: skip
+
 NAMES: tuple[Older, ...] = (
     Older("ember_ml.ops.set_backend", "ember_ml.set_backend", "nothing has to be updated after it"),
     Older("ember_ml.ops.get_backend", "ember_ml.get_backend", "the name of the active backend"),
@@ -62,6 +97,7 @@ CALLS: tuple[Older, ...] = (
     Older("ops.get_device()", "ops.get_default_device()", "where tensors are created"),
     Older("ops.get_device(tensor=x)", "ops.get_device(x)", "where a tensor is"),
     Older("ops.is_available('metal')", "get_backend() == 'mlx' and ops.is_available('gpu')", "a name of MLX's GPU"),
+    Older("ops.matrix_inv([[2.0]])", "ops.linearalg.inv([[2.0]])", "the name in the array API standard"),
     Older("ops.linearalg.diag(x)", "ops.diag(x)", "or `nn.tensor.linearalg.diag`"),
     Older(
         "ops.convert_to_tensor(data, 'float64', 'cpu', False)",
@@ -112,14 +148,119 @@ COMMANDS: tuple[Older, ...] = (
     ),
 )
 
+# An option of a script, and the command that has it now.
+OPTIONS: tuple[Older, ...] = (
+    Older("utils/analyze_backend_operations.py --verbose", "ember-ml ops migrate --verbose", "shows a diff"),
+    Older("utils/analyze_backend_operations.py --migrate", "ember-ml ops migrate", "a command of its own"),
+    Older("utils/analyze_backend_operations.py --backend", "ember-ml ops migrate --backend", "also of `plan`"),
+    Older("utils/analyze_backend_operations.py --dry-run", "ember-ml ops migrate --dry-run", "`plan` is the same"),
+    Older("utils/emberlint.py --frontend-backend-only", "emberlint --frontend-backend-only", "`--select EMB1`"),
+    Older("utils/emberlint.py --verbose", "emberlint --verbose", "why each value is a tensor"),
+)
+
+_CATEGORIES = {name: name for name in ("math", "random", "device", "comparison")} | {
+    "dtype": "dtypes",
+    "solver": "linearalg",
+}
+
+# Names that were removed; what has no successor has an empty second column. Braces list the variants of a name:
+# ``{numpy,torch}_backend`` is ``numpy_backend`` and ``torch_backend``; where the second column has braces too, their
+# variants belong together.
 GONE: tuple[Older, ...] = (
-    Older("emberharmony", "ember_ml", "the former name of the package: change the imports"),
+    Older("emberharmony", "ember_ml", "the former name of the package, EmberHarmony: change the imports"),
     Older("ember_ml.ops._MASTER_OPS_LIST", "ember_ml.ops.__all__", "each operation is listed by its definition alone"),
+    Older(
+        "ember_ml.ops.stats._STATS_OPS_LIST", "ember-ml ops list --category stats", "a category is a file of operations"
+    ),
+    Older(
+        "ember_ml.ops.linearalg._LINEARALG_OPS_LIST", "ember-ml ops list --category linearalg", "`--json` for programs"
+    ),
+    Older(
+        "ember_ml.nn.modules.activations._ACTIVATION_OPS_LIST",
+        "ember-ml ops list --category activations",
+        "the classes are in `ember_ml.nn.modules.__all__`",
+    ),
+    Older("ember_ml.nn.features._FEATURES_OPS_LIST", "ember_ml.nn.features.__all__", "functions and classes"),
     Older(
         "ember_ml.ops._update_ops_aliases", "ember_ml.set_backend", "operations follow the backend; nothing is updated"
     ),
-    Older("NumpyTensor().convert_to_tensor(x)", "ops.convert_to_tensor(x)", "so with `TorchTensor` and `MLXTensor`"),
-    Older("MLXMathOps, TorchTensorOps, ...", "get_backend_module()", "backends are modules of functions, not classes"),
+    Older("ember_ml.ops.stats._update_stats_aliases", "ember_ml.set_backend", "as `_update_ops_aliases`"),
+    Older(
+        "ember_ml.nn.modules.activations._update_activation_aliases",
+        "ember_ml.set_backend",
+        "as `_update_ops_aliases`",
+    ),
+    Older("ember_ml.nn.features._update_features_aliases", "ember_ml.set_backend", "as `_update_ops_aliases`"),
+    Older("ember_ml.ops._aliased_backend", "ember_ml.get_backend()", "there is one active backend, in one place"),
+    Older("ember_ml.ops.stats._aliased_backend_stats", "ember_ml.get_backend()", "as `_aliased_backend`"),
+    Older(
+        "ember_ml.nn.modules.activations._aliased_backend_activations",
+        "ember_ml.get_backend()",
+        "as `_aliased_backend`",
+    ),
+    Older("ember_ml.ops.original_set_backend", "ember_ml.set_backend", "there is one function of that name"),
+    Older("ember_ml.ops.stats.get_stats_module", "ember_ml.get_backend_module()", "a module has every category"),
+    Older(
+        "ember_ml.nn.modules.activations.get_activations_module", "ember_ml.get_backend_module()", "`get_stats_module`"
+    ),
+    Older("ember_ml.nn.features.features_ops_module", "ember_ml.nn.features", "one implementation for every engine"),
+    Older("ember_ml.nn.tensor.common._convert_to_backend_tensor", "ember_ml.ops.asarray", "returns a native tensor"),
+    Older("ember_ml.nn.tensor.dtype_instance", "ember_ml.nn.tensor.dtype", "the older name was that of an import"),
+    Older("ember_ml.types.{NumpyArray,TensorType}", "ember_ml.types.Tensor", "annotations name no engine"),
+    Older("ember_ml.backend._get_backend_from_file", "ember-ml backend show", "says which place chose the backend"),
+    Older("ember_ml.backend.EMBER_BACKEND_FILE", "ember_ml.backend.choice_file()", "the file is the same"),
+    Older(
+        "ember_ml.backend.{_check_torch,_check_torch_cuda,_check_torch_mps}",
+        "ember_ml.auto_select_backend()",
+        "`ops.is_available('cuda')` for one device",
+    ),
+    Older("ember_ml.backend._BACKENDS", "ember_ml.get_available_backends()", "the engines that are installed"),
+    Older("ember_ml.backend._CURRENT_BACKEND_MODULE", "ember_ml.get_backend_module()", "loaded when it is first used"),
+    Older("get_backend().sin(x)", "ops.sin(x)", "`get_backend()` is a name; so with every operation"),
+    Older("{Numpy,Torch,MLX}Tensor().convert_to_tensor(x)", "ops.convert_to_tensor(x)", "for the active backend"),
+    Older(
+        "{Numpy,Torch,MLX}{Tensor,Math,Random,Device,Comparison,DType,Solver}Ops",
+        "get_backend_module()",
+        "backends are modules of functions, not classes",
+    ),
+    Older(
+        "ember_ml.backend.{numpy,torch,mlx}_backend", "ember_ml.backend.{numpy,torch,mlx}", "a folder for each engine"
+    ),
+    Older(
+        "ember_ml.backend.{numpy,torch,mlx}.tensor_ops",
+        "ember_ml.backend.{numpy,torch,mlx}.creation",
+        "and `manipulation`, for `reshape` and its like",
+    ),
+    *(
+        Older(
+            f"ember_ml.backend.{{numpy,torch,mlx}}.{older}_ops",
+            f"ember_ml.backend.{{numpy,torch,mlx}}.{now}",
+            f"as `ember_ml.ops.{now}`",
+        )
+        for older, now in _CATEGORIES.items()
+    ),
+    *(
+        Older(f"ember_ml.backend.{older}", "ember_ml.ops.convert_to_tensor", "engines convert in `core.py`")
+        for older in ("numpy.tensor.tensor.NumpyTensor", "torch.tensor.TorchTensor", "mlx.tensor.MLXTensor")
+    ),
+    Older("ember_ml.ops.tensor_ops", "ember_ml.ops.creation", "and `manipulation`, for `reshape` and its like"),
+    *(
+        Older(f"ember_ml.ops.{older}_ops", f"ember_ml.ops.{now}", "its functions are also those of `ember_ml.ops`")
+        for older, now in _CATEGORIES.items()
+    ),
+    Older("ember_ml.ops.{numpy,torch,mlx}", "ember_ml.backend.{numpy,torch,mlx}", "`ops/` has no code of engines"),
+    Older(
+        "ember_ml.ops.{numpy,torch,mlx}.math_ops",
+        "ember_ml.backend.{numpy,torch,mlx}.math",
+        "`ember-ml ops migrate` moves such code of a package",
+    ),
+    Older("utils/analyze_backend_operations.py", "ember-ml ops", "also a module of `ember_ml.tools`"),
+    Older("utils/emberlint.py", "emberlint", "a package with tests of its own"),
+    Older(".clinerules-code", "[tool.emberlint]", "in `pyproject.toml`; `emberlint rules` lists the rules"),
+    Older("Frontend-Only Rule", "emberlint explain EMB102", "and the other rules that begin with EMB1"),
+    Older("Backend-Only Rule", "emberlint explain EMB111", "engine code is in `backend/` alone"),
+    Older("rm -rf emberharmony/ops/{torch,mlx,numpy}", "", "`ember-ml ops migrate` removes a folder that it emptied"),
+    Older("python -m pytest tests/", "make test", "with the linter and the type checker; `make quick` is shorter"),
 )
 
 

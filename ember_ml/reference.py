@@ -133,7 +133,16 @@ def layers() -> str:
 def _older(rows: Sequence[older_names.Older]) -> Callable[[], str]:
     """Table of what earlier versions had and what it is now."""
     return lambda: table(
-        ["earlier", "now", "remark"], [[f"`{older}`", f"`{now}`", remark] for older, now, remark in rows]
+        ["earlier", "now", "remark"],
+        [[f"`{older}`", f"`{now}`" if now else "none", remark] for older, now, remark in rows],
+    )
+
+
+def _same_names() -> str:
+    """Table of the names that are what they were in earlier versions."""
+    return table(
+        ["where", "names"],
+        [[f"`{place}`", ", ".join(f"`{name}`" for name in names.split())] for place, names in older_names.SAME.items()],
     )
 
 
@@ -169,6 +178,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "older_names": _older(older_names.NAMES),
     "older_calls": _older(older_names.CALLS),
     "older_commands": _older(older_names.COMMANDS),
+    "older_options": _older(older_names.OPTIONS),
+    "older_same": _same_names,
     "older_gone": _older(older_names.GONE),
     "options": options,
     "values": values,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import shlex
 import subprocess
 import sys
@@ -12,50 +14,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from older_documents import DOCUMENTS
 
 import ember_ml
 from ember_ml import cli, nn, ops
 from ember_ml.backend import Backend
 from ember_ml.nn import tensor
 from ember_ml.nn.tensor import EmberTensor
-from ember_ml.older_names import CALLS, COMMANDS, GONE, MODULES, NAMES, Older
+from ember_ml.older_names import CALLS, COMMANDS, GONE, MODULES, NAMES, OPTIONS, SAME, Older
 from ember_ml.tools.analyze_backend_operations import main as analyze
 from ember_ml.types import Tensor
 from emberlint import cli as linter
 
 ROOT = Path(__file__).parents[1]
-
-# What earlier versions had under names that are still the same.
-SAME = {
-    "ember_ml": "get_backend set_backend get_backend_module auto_select_backend get_device",
-    "ember_ml.backend": "get_backend set_backend get_backend_module auto_select_backend get_device",
-    "ember_ml.ops": (
-        "add subtract multiply divide matmul dot mean sum max min equal not_equal less less_equal greater "
-        "greater_equal to_device get_device get_available_devices squeeze full arange tile sin random_poisson "
-        "random_normal random_uniform zeros ones reshape split solve get_dtype to_numpy_dtype to_numpy "
-        "convert_to_tensor"
-    ),
-    "ember_ml.ops.stats": "mean var median std percentile max min sum cumsum argmax sort argsort gaussian",
-    "ember_ml.ops.linearalg": "solve inv svd eig eigvals det norm qr cholesky lstsq diag diagonal",
-    "ember_ml.nn.modules.activations": "ReLU Sigmoid Tanh Softmax Softplus relu sigmoid tanh softmax softplus",
-    "ember_ml.nn.features": "pca standardize_features normalize_features one_hot scatter PCA Normalizer",
-    "ember_ml.nn.features.common": "pca standardize_features normalize_features PCA Standardizer Normalizer",
-    "ember_ml.nn.features.common.tensor_features": "one_hot scatter",
-    "ember_ml.nn.tensor.interfaces": "TensorInterface",
-    "ember_ml.nn.tensor.interfaces.dtype": "DTypeInterface",
-    "ember_ml.nn.tensor.common": (
-        "EmberTensor zeros ones eye arange linspace zeros_like ones_like full full_like reshape transpose concatenate "
-        "stack split"
-    ),
-    "ember_ml.nn.tensor.common.dtypes": "EmberDType DType dtype get_dtype to_dtype_str from_dtype_str",
-    "ember_ml.nn.tensor": "convert_to_tensor EmberTensor EmberDType DType dtype TensorInterface DTypeInterface",
-    "ember_ml.nn.modules.activations.relu_module": "ReLU",
-    "ember_ml.nn.modules.activations.sigmoid_module": "Sigmoid",
-    "ember_ml.nn.modules.activations.tanh_module": "Tanh",
-    "ember_ml.nn.modules.activations.softmax_module": "Softmax",
-    "ember_ml.nn.modules.activations.softplus_module": "Softplus",
-    "ember_ml.types": "Numeric Shape ShapeLike TensorLike TensorTypes Parameter",
-}  # fmt: skip
 
 
 def rows(table: tuple[Older, ...]) -> Any:
@@ -79,9 +50,27 @@ def test_names(row: Older, backend: Backend) -> None:
     assert names[row.older] is names[row.now]
 
 
-@pytest.mark.parametrize(("module", "name"), [(m, name) for m, names in SAME.items() for name in names.split()])
-def test_names_that_are_the_same(module: str, name: str, backend: Backend) -> None:
-    assert getattr(import_module(module), name) is not None
+@pytest.mark.parametrize(("place", "name"), [(place, name) for place, names in SAME.items() for name in names.split()])
+def test_names_that_are_the_same(place: str, name: str, backend: Backend) -> None:
+    assert resolve(f"{place}.{name}") is not None
+
+
+def resolve(path: str) -> Any:
+    """Object with a dotted path: a module, or an attribute of one."""
+    module, _, name = path.rpartition(".")
+    try:
+        return import_module(path)
+    except ModuleNotFoundError as error:
+        if not module or error.name is None or not path.startswith(error.name):
+            raise
+        return getattr(resolve(module), name)
+
+
+def variants(pattern: str) -> list[str]:
+    """Names that a pattern with braces stands for."""
+    parts = re.split(r"\{([^}]*)\}", pattern)
+    choices = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+    return ["".join(chosen) for chosen in itertools.product(*choices)]
 
 
 @rows(CALLS)
@@ -121,15 +110,93 @@ def test_commands(row: Older, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert cli.main([*now[1:], *(["--force"] if "migrate" in now else [])]) == 0
 
 
+def exit_status(run: Callable[[list[str]], int], arguments: list[str]) -> int:
+    """What a command returns, or exits with."""
+    try:
+        return run(arguments)
+    except SystemExit as error:
+        return int(error.code or 0)
+
+
+@rows(OPTIONS)
+def test_options(row: Older, capsys: pytest.CaptureFixture[str]) -> None:
+    script, flag = row.older.split()
+    run = analyze if "analyze" in script else linter.main
+    assert exit_status(run, ["--help"]) == 0
+    assert f"{flag} " in capsys.readouterr().out.replace("\n", " ").replace(",", " ").replace("]", " ")
+    assert_exists(row.now, capsys)
+
+
 @rows(GONE)
-def test_what_is_gone(row: Older) -> None:
-    module, _, name = row.older.rpartition(".")
-    if module.startswith("ember_ml"):
-        with pytest.raises(AttributeError, match=f"has no attribute '{name}'$"):
-            getattr(import_module(module), name)
+def test_what_is_gone(row: Older, capsys: pytest.CaptureFixture[str]) -> None:
+    ember_ml.set_backend("numpy")
+    older, now = variants(row.older), variants(row.now)
+    for name in older:
+        assert_gone(name)
+    assert len(now) in (1, len(older))
+    for name in now:
+        assert_exists(name, capsys)
+
+
+def assert_gone(older: str) -> None:
+    if older.startswith("ember_ml"):
+        with pytest.raises((AttributeError, ModuleNotFoundError)) as caught:
+            resolve(older)
+        assert str(caught.value).rpartition("'")[0].rpartition("'")[2].rpartition(".")[2] in older.split(".")
+    elif older.isidentifier() or "(" in older:
+        names = {**vars(ember_ml), "x": 1.0}
+        with pytest.raises((AttributeError, ImportError, NameError)):
+            exec(f"import {older}" if older.islower() and older.isidentifier() else older, names)
     else:
-        with pytest.raises((ImportError, NameError, SyntaxError, TypeError)):
-            exec(f"import {row.older}" if row.older.isidentifier() else row.older, {"x": 1.0})
+        # A file, a command line or the name of a rule.
+        assert not (ROOT / older).exists()
+
+
+def assert_exists(now: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Assert that there is what the second column names: a command with its options, a setting, or a name."""
+    words = now.split()
+    if words[:1] in (["ember-ml"], ["emberlint"]):
+        flags = [word for word in words[1:] if word.startswith("--")]
+        actions = list(itertools.takewhile(lambda word: not word.startswith("--"), words[1:]))
+        run: Callable[[list[str]], int] = cli.main if words[0] == "ember-ml" else linter.main
+        assert exit_status(run, [*actions, *(["--help"] if words[0] == "ember-ml" or not actions else [])]) == 0
+        said = capsys.readouterr().out
+        assert all(flag in said for flag in flags)
+        if "--category" in flags:
+            assert run([*words[1:], "--json"]) == 0
+            assert words[-1] in capsys.readouterr().out
+    elif words[:1] == ["make"]:
+        assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    elif now.startswith("["):
+        assert f"\n{now}\n" in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    elif now:
+        call = now.endswith(")")
+        names = {**vars(ember_ml), "ember_ml": ember_ml, "ops": ops, "x": ops.asarray([1.0, 3.0])}
+        assert (eval(now, names) if call else resolve(now)) is not None
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_the_page_has_every_name_of_the_older_documents(document: str) -> None:
+    """A name is in the first column of a table, or in the text, as code; files are there as modules."""
+    page = (ROOT / "docs" / "older_names.md").read_text(encoding="utf-8")
+    cells = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("|")]
+    same = [cell for cell in cells if len(cell) == 2]
+    text = "\n".join(line for line in page.splitlines() if not line.startswith("|"))
+    shown = [cell[0] for cell in cells] + [cell[1] for cell in same] + re.findall("`[^`\n]+`", text)
+    known = "\n".join(name for span in re.findall("`([^`\n]+)`", "\n".join(shown)) for name in variants(span))
+    for name in DOCUMENTS[document].split():
+        module = name
+        if ("/" in name and not name.startswith(("utils/", "~"))) or name.endswith("_backend.py"):
+            module = name.replace("emberharmony", "ember_ml").removesuffix("__init__.py").removesuffix(".py")
+            module = module.strip("/").replace("/", ".")
+        assert re.search(rf"(?<![\w-]){re.escape(module)}(?![\w-])", known), name
+
+
+def test_settings_are_the_same() -> None:
+    from ember_ml import backend
+
+    assert backend.VARIABLE == "EMBER_ML_BACKEND"
+    assert backend.choice_file() == Path.home() / ".ember" / "backend"
 
 
 def test_unknown_names_are_errors_still() -> None:
@@ -149,9 +216,10 @@ def test_unknown_names_are_errors_still() -> None:
 
 def test_every_row_is_of_a_module_that_has_it() -> None:
     """A row is found by its path, so no path is there twice."""
-    paths = [row.older for row in (*MODULES, *NAMES, *CALLS, *COMMANDS, *GONE)]
+    every = (*MODULES, *NAMES, *CALLS, *COMMANDS, *OPTIONS, *GONE)
+    paths = [path for row in every for path in variants(row.older)]
     assert len(set(paths)) == len(paths)
-    assert all(row.remark for row in (*MODULES, *NAMES, *CALLS, *COMMANDS, *GONE))
+    assert all(row.remark for row in every)
 
 
 def test_they_load_no_engine() -> None:

@@ -38,12 +38,14 @@ from ember_ml.ops._files import from_view, map_tensors, tensor_entries, write_te
 from ember_ml.random.threefry import current_rows
 from ember_ml.shapes.axes import axis_of
 from ember_ml.shapes.neural import causal_offset
+from ember_ml.transform.recording import Recording
 
 __all__ = [
     "ENGINES",
     "TENSOR",
     "Backend",
     "Operation",
+    "Recording",
     "activate",
     "axis_of",
     "backend_of",

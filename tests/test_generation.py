@@ -291,3 +291,51 @@ def test_the_command_says_what_is_wrong(
         monkeypatch.setitem(sys.modules, "tokenizers", None)
         assert main(["generate", folder, "w1"]) == 1
         assert "pip install 'ember-ml[models]'" in capsys.readouterr().err
+
+
+class Kept:
+    """Recorded kernels of an engine without them: the function is called, and its results take the same places."""
+
+    made = 0
+
+    def __init__(self, f: Any, tensors: Any) -> None:
+        type(self).made += 1
+        self.f, self.tensors = f, [ops.copy(x) for x in tensors]
+
+    def set(self, tensors: Any) -> None:
+        for held, x in zip(self.tensors, tensors, strict=True):
+            held[...] = x
+
+    def launch(self) -> None:
+        self.set(self.f(*self.tensors))
+
+
+def test_recorded_steps_serve_later_texts_and_follow_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on CUDA, tried on NumPy: one for a kind of text, another while that is in use or for new weights."""
+    from ember_ml.backend.numpy import transform as engine
+
+    prompts = [[5, 9, 1], [1, 9, 5]]
+    with ember_ml.use_backend("numpy"):
+        found = model()
+        expected = [found.generate(prompt, 6, **SAMPLING) for prompt in prompts]
+        monkeypatch.setattr(engine, "recorded", Kept, raising=False)
+        monkeypatch.setattr(Kept, "made", 0)
+        assert [found.generate(prompt, 6, compile=True, **SAMPLING) for prompt in prompts] == expected
+        assert Kept.made == 1
+        streams = [found.stream(prompt, 6, compile=True, **SAMPLING) for prompt in prompts]
+        assert [list(text) for text in zip(*zip(*streams, strict=True), strict=True)] == expected
+        assert Kept.made == 2
+        found.assign({path: ops.negative(x) for path, x in found.tensors().items()})
+        changed = found.generate(prompts[0], 6, **SAMPLING)
+        assert changed != expected[0]
+        assert found.generate(prompts[0], 6, compile=True, **SAMPLING) == changed
+        assert Kept.made == 3
+
+
+@pytest.mark.device
+def test_recorded_kernels_give_the_same_texts(backend: Backend) -> None:
+    """On CUDA, compiled steps are one launch; the second text uses the recording of the first."""
+    found = tiny()
+    for prompt in ([1, 2, 3], [7, 5, 3]):
+        text = found.generate(prompt, 10, **SAMPLING)
+        assert found.generate(prompt, 10, compile=True, **SAMPLING) == text

@@ -341,6 +341,9 @@ class TransformOptions(Protocol):
     def was_stopped(self, error: Exception, /) -> bool:
         """Whether ``stop_compiler`` caused an error. Required by ``compiled``."""
 
+    def recorded(self, f: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor], /) -> Any:
+        """Kernels of ``f``, with ``tensors``, ``set`` and ``launch``, or ``None``. Absent: ``f`` is called."""
+
     def whole(self, f: Callable[..., Any], /) -> Callable[..., Any]:
         """``f`` compiled as one graph, or an error. Absent: ``ember_ml.testing`` does not check tracing."""
 

@@ -10,15 +10,16 @@ and then differ by more. In bfloat16 the scores differ much more, and texts of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Hashable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from weakref import ReferenceType, ref
 
-from ember_ml import ops, transform
+from ember_ml import ops, transform, tree
 from ember_ml.backend import use_backend
 from ember_ml.dtypes import written
-from ember_ml.extend import unchecked
+from ember_ml.extend import Recording, unchecked
 from ember_ml.ops import random
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _begin_program(choice: Choice, size: int) -> Callable[..., Any]:
 def _step_program(choice: Choice) -> Callable[..., Any]:
     def step(model: Any, token: Any, caches: Any, at: Any, pads: Any, keys: Any, number: Any) -> Any:
         token, caches = _step(model, choice, token, caches, at, pads, keys, number)
-        return token, caches, ops.add(at, 1), ops.add(number, 1)
+        return token, caches, ops.add(at, 1), pads, keys, ops.add(number, 1)
 
     return step
 
@@ -128,6 +129,26 @@ class Programs:
     def __init__(self) -> None:
         self.begin = lru_cache(maxsize=64)(lambda choice, size: transform.compile(_begin_program(choice, size)))
         self.step = lru_cache(maxsize=64)(lambda choice: transform.compile(_step_program(choice)))
+        # Recordings by choice and shapes, for the tensors of the model that they read.
+        self._recordings: dict[Hashable, Recording] = {}
+        self._read: list[ReferenceType[Any]] = []
+
+    @contextmanager
+    def recording(self, model: Decoder, choice: Choice, state: Any, is_compiled: bool) -> Iterator[Recording]:
+        """Recording of the steps of the model from a state, which nothing else uses meanwhile."""
+        tensors = list(model.tensors().values())
+        if len(tensors) != len(self._read) or any(one() is not x for one, x in zip(self._read, tensors, strict=True)):
+            self._recordings.clear()
+            self._read = [ref(x) for x in tensors]
+        read = self._read
+        key = choice, is_compiled, tuple(tuple(x.shape) for x in tree.leaves(state))
+        step = self.step(choice) if is_compiled else _step_program(choice)
+        recording = self._recordings.pop(key, None) or Recording(lambda state: step(model, *state), state)
+        try:
+            yield recording
+        finally:
+            if self._read is read:
+                self._recordings[key] = recording
 
 
 def _tokens(
@@ -185,10 +206,7 @@ def _fixed_steps(
     """Tokens with a cache of one size, so that one program computes all of them."""
     length = min(_bucket(max(map(len, prompts))), model.max_positions)
     size = _bucket(length + max_tokens)
-    if is_compiled:
-        begin, step = model.programs.begin(choice, size), model.programs.step(choice)
-    else:
-        begin, step = _begin_program(choice, size), _step_program(choice)
+    begin = model.programs.begin(choice, size) if is_compiled else _begin_program(choice, size)
     with use_backend(model.backend), unchecked():
         tokens, pads = _inputs(model, prompts, length)
         on = ops.get_device(tokens)
@@ -196,10 +214,17 @@ def _fixed_steps(
         token, caches = begin(model, tokens, pads, keys)
         at, number = (ops.asarray(n, dtype="int64", device=on) for n in (length, 1))
     yield token
-    for _ in range(1, max_tokens):
+    if max_tokens == 1:
+        return
+    state = token, caches, at, pads, keys, number
+    with ExitStack() as stack:
         with use_backend(model.backend), unchecked():
-            token, caches, at, number = step(model, token, caches, at, pads, keys, number)
-        yield token
+            steps = stack.enter_context(model.programs.recording(model, choice, state, is_compiled)).states(state)
+        for _ in range(1, max_tokens):
+            with use_backend(model.backend), unchecked():
+                # The next state may be written to the same memory.
+                token = ops.copy(next(steps)[0])
+            yield token
 
 
 def _bucket(size: int) -> int:

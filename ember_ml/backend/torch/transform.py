@@ -274,6 +274,41 @@ def is_better_in_parts(tensors: Sequence[torch.Tensor]) -> bool:
     return any(x.device.type != "cpu" for x in tensors)
 
 
+class _Recorded:
+    """Function of tensors to tensors of the same shapes and dtypes, repeated on CUDA by launching its kernels at once.
+
+    ``tensors`` holds the arguments, and after ``launch`` the results, in the same memory.
+    """
+
+    def __init__(self, f: Callable[..., Sequence[torch.Tensor]], tensors: Sequence[torch.Tensor]) -> None:
+        self.tensors = [x.clone() for x in tensors]
+        # Compilers and libraries allocate memory in the first calls, which cannot be recorded.
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.no_grad(), torch.cuda.stream(stream):
+            for _ in range(2):
+                f(*self.tensors)
+        torch.cuda.current_stream().wait_stream(stream)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.no_grad(), torch.cuda.graph(self._graph):
+            self.set(f(*self.tensors))
+
+    def set(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Write the values of ``tensors`` to ``self.tensors``."""
+        torch._foreach_copy_(self.tensors, list(tensors))
+
+    def launch(self) -> None:
+        """Replace the arguments by the results of the function."""
+        self._graph.replay()
+
+
+def recorded(f: Callable[..., Sequence[torch.Tensor]], tensors: Sequence[torch.Tensor]) -> _Recorded | None:
+    """Recorded kernels of ``f``; ``None`` where they cannot be recorded."""
+    if _functional() or _any_needed(tensors) or not all(x.is_cuda for x in tensors):
+        return None
+    return _Recorded(f, tensors)
+
+
 class _StoppedError(Exception):
     """The compiler was stopped."""
 

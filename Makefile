@@ -26,9 +26,9 @@ test: lint types
 quick: .venv/.installed
 	$(BIN)/python -m pytest $(WORKERS) --quick -k 'not compilers and not leak' $(QUICK) tests/lint/test_rules.py
 
-# All tests of JAX, of which `make test` runs a sample.
+# All tests of JAX, and all lines at which a signal may come; `make test` runs a sample of both.
 whole: .venv/.installed
-	$(BIN)/python -m pytest $(WORKERS) --whole -k jax
+	$(BIN)/python -m pytest $(WORKERS) --whole -k 'jax or whenever_a_signal_comes'
 
 lint: .venv/.installed
 	$(BIN)/ruff check .

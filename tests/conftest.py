@@ -7,7 +7,7 @@ import os
 import signal
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import environment  # noqa: F401 - sets what engines read when they are imported
@@ -53,7 +53,7 @@ CHECK_SAMPLES = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="NumPy and torch alone, and a sample of the contract")
-    parser.addoption("--whole", action="store_true", help="all tests of JAX, not a sample of them")
+    parser.addoption("--whole", action="store_true", help="all tests of JAX and cases of slow tests, not a sample")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -99,6 +99,12 @@ def _is_left_out(item: pytest.Item) -> bool:
     is_usual = "EMBER_ML_PURE_PYTHON" not in os.environ
     sample = CHECK_SAMPLES.get(getattr(item, "originalname", ""), SAMPLE) if is_usual else SAMPLE
     return zlib.crc32(item.name.encode()) % sample > 0
+
+
+@pytest.fixture
+def one_in(request: pytest.FixtureRequest) -> Callable[[int], int]:
+    """The step through the cases of a slow test: the given one, or 1 with ``--whole``."""
+    return lambda step: 1 if request.config.getoption("--whole") else step
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -225,8 +225,8 @@ def documented(module: Any) -> Iterator[str]:
             yield inspect.getdoc(value) or ""
 
 
-def record(library: str) -> list[Call]:
-    """Calls in the examples of a library's docstrings."""
+def record(library: str, step: int = 1) -> list[Call]:
+    """Calls in the examples of one of ``step`` docstrings of a library."""
     found = LIBRARIES[library]
     recorder = Recorder(found)
     spaces = [recorder.module, *(getattr(recorder.module, name) for name in found.namespaces)]
@@ -239,7 +239,7 @@ def record(library: str) -> list[Call]:
     ):
         warnings.simplefilter("ignore")
         shown = np.get_printoptions()
-        for text in dict.fromkeys(text for space in spaces for text in documented(space)):
+        for text in list(dict.fromkeys(text for space in spaces for text in documented(space)))[::step]:
             recorder.run(text)
         np.set_printoptions(**shown)
     return recorder.calls

@@ -61,14 +61,15 @@ def listed() -> frozenset[str]:
     return frozenset(name for row in rows for name in re.findall(r"`(\w+)`", row))
 
 
-def test_the_examples_of_jax_agree() -> None:
+def test_the_examples_of_jax_agree(one_in: Callable[[int], int]) -> None:
     """One test for all engines, since JAX compiles each of its examples to record it."""
     pytest.importorskip("jax", reason="JAX, whose docstrings these are, is not installed")
+    step = one_in(4)
     for name in ember_ml.get_available_backends():
         with ember_ml.use_backend(name):
-            found = docstrings.figures(recorded("jax"), name)
+            found = docstrings.figures(recorded("jax", step), name)
         print(found)
-        assert found.calls > 1000
+        assert found.calls > 1000 // step
         assert found.share >= LEAST, found.text()
 
 

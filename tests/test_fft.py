@@ -98,8 +98,9 @@ def test_integers_follow_the_default_float() -> None:
         ember_ml.set_backend("numpy")
 
 
+# Few lengths, since JAX compiles each transform of each of them.
 @settings(max_examples=25, deadline=None, database=None, derandomize=True)
-@given(length=st.integers(1, 40), norm=st.sampled_from(NORMS), seed=st.integers(0, 9))
+@given(length=st.sampled_from([1, 2, 13, 32]), norm=st.sampled_from(NORMS), seed=st.integers(0, 9))
 def test_inverses_invert(length: int, norm: str, seed: int) -> None:
     x = np.random.default_rng(seed).normal(size=(2, length)).astype(np.float32)
     for engine in ember_ml.get_available_backends():

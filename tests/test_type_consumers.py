@@ -18,7 +18,8 @@ CONSUMER = '''
 """A library on top of Ember ML."""
 import ember_ml
 from ember_ml import nn, ops, optim, training
-from ember_ml.nn.tensor import EmberTensor
+from ember_ml.nn import tensor
+from ember_ml.nn.tensor import EmberTensor, asarray, fft, linalg, zeros
 from ember_ml.types import Tensor, TensorLike
 
 
@@ -46,6 +47,20 @@ reveal_type(EmberTensor([1.0]) + 1)  # EmberTensor
 reveal_type(EmberTensor([1.0])[0] == 1)  # EmberTensor
 reveal_type(EmberTensor([1.0]).shape)  # tuple[int, ...]
 reveal_type(EmberTensor([1.0]).dtype)  # EmberDType
+
+
+def scaled(x: EmberTensor) -> EmberTensor:
+    x += 1
+    quotient, rest = divmod(x, 2)
+    return -(2 * x[1:] + quotient.T @ rest - asarray([1.0])).reshape(2, 1)
+
+
+def axes(x: EmberTensor) -> int:
+    return tensor.add(linalg.inv(x), fft.fftfreq(4)).ndim + zeros(3).ndim + next(iter(x)).ndim
+
+
+def text(x: EmberTensor) -> str:
+    return x * 2  # wrong: it is an EmberTensor
 
 
 class Net(nn.Module):

@@ -146,6 +146,7 @@ class Backend:
     - ``SCALARS``: types of values that are equivalent to 0-d tensors;
     - ``STABLE_DTYPES``: False if dtype objects are created on each access;
     - ``LAZY``: True if functions record computations, which ``eval`` runs;
+    - ``VIEWS``: True if a tensor that was broadcast takes no memory;
     - ``RAW_NUMBERS``: names of the operations whose native function should receive Python numbers unchanged; all by
       default;
     - ``has_float64``: whether the default device supports float64;
@@ -181,6 +182,7 @@ class Backend:
         self.names: dict[Any, EmberDType] = {value: DTYPES[key] for key, value in core.DTYPES.items()}
         self.stable_dtypes: bool = getattr(core, "STABLE_DTYPES", True)
         self.is_lazy: bool = getattr(core, "LAZY", False)
+        self.has_views: bool = getattr(core, "VIEWS", False)
         self.raw_numbers: frozenset[str] | None = getattr(core, "RAW_NUMBERS", None)
         self.has_float64: Callable[[], bool] = getattr(core, "has_float64", lambda: "float64" in core.DTYPES)
         self.convert: Callable[..., Any] = core.convert
@@ -386,6 +388,11 @@ def submodule(package: ModuleType, name: str) -> ModuleType | None:
     if not hasattr(package, "__path__") or importlib.util.find_spec(full) is None:
         return None
     return importlib.import_module(full)
+
+
+def host_module(name: str) -> ModuleType:
+    """Submodule of the NumPy engine, which need not be loaded: that takes longer than to read a small file."""
+    return importlib.import_module(f"{OWN['numpy'].module}.{name}")
 
 
 class Block:

@@ -100,6 +100,10 @@ class CoreOptions(Protocol):
         """Whether functions record computations, which run when values are read or evaluated. Absent: false."""
 
     @property
+    def VIEWS(self) -> bool:  # noqa: N802
+        """Whether a tensor that was broadcast takes no memory. Absent: false; models are built on NumPy, then loaded."""
+
+    @property
     def RAW_NUMBERS(self) -> frozenset[str]:  # noqa: N802
         """Operations whose native functions receive Python numbers without conversion. Absent: all operations."""
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.backend import use_backend
 from ember_ml.dtypes import KINDS, as_dtype
 from ember_ml.errors import UnsupportedError
-from ember_ml.extend import activate, backend_of, current_backend, from_view, map_tensors
+from ember_ml.extend import activate, backend_of, current_backend, from_view, load_backend, map_tensors
 from ember_ml.models import files
 from ember_ml.models.architectures import architecture_of, find_architecture
 from ember_ml.models.pretrained import PretrainedModel, Source
@@ -47,8 +46,9 @@ def load(
     except (TypeError, UnsupportedError, ValueError) as error:
         raise type(error)(f"{folder / files.CONFIG}: {error}") from error
     stored = files.find_tensors(paths, index)
-    # NumPy has views, so that parameters that are replaced next take no memory.
-    with use_backend("numpy"), skip_initialization():
+    # Parameters that are replaced next are views that take no memory, on NumPy if the engine has none.
+    engine = current_backend()
+    with activate(engine if engine.has_views else load_backend("numpy")), skip_initialization():
         try:
             model = kind(config)
         except (TypeError, UnsupportedError, ValueError) as error:

@@ -16,8 +16,8 @@ StrPath = str | PathLike[str]
 
 
 def host_files() -> Any:
-    """Module that reads and writes files as NumPy arrays, for every engine."""
-    return _backends.load("numpy").module.io
+    """Module that reads and writes files as NumPy arrays, for every engine; no operation of NumPy is bound for it."""
+    return _backends.host_module("io")
 
 
 def tensor_entries(path: StrPath) -> dict[str, tuple[str, tuple[int, ...]]]:

@@ -44,6 +44,7 @@ if hasattr(os, "register_at_fork"):
 TENSORS = (mx.array,)
 STABLE_DTYPES = False
 LAZY = True
+VIEWS = True
 
 DTYPES = {name: getattr(mx, "bool_" if name == "bool" else name) for name in HOST_DTYPES if name != "complex128"}
 

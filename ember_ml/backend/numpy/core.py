@@ -13,6 +13,7 @@ from ember_ml.dtypes import as_dtype, default_dtype, holds, shown, written
 from ember_ml.errors import AxisError, LinAlgError
 
 TENSORS = (np.ndarray, np.generic)
+VIEWS = True
 
 _NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
 DTYPES = {name: np.dtype(name) for name in _NAMES.split()}

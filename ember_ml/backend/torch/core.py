@@ -30,6 +30,7 @@ for _function in (backends.block_backend, backends.block_device, backends.usual_
 _CPU = torch.device("cpu")
 
 TENSORS = (torch.Tensor, torch.nn.Parameter)
+VIEWS = True
 
 # torch handles 0-d tensors faster than numbers, except here, where common exponents have fast paths.
 RAW_NUMBERS = frozenset({"power"})

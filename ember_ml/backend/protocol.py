@@ -101,7 +101,7 @@ class CoreOptions(Protocol):
 
     @property
     def VIEWS(self) -> bool:  # noqa: N802
-        """Whether a tensor that was broadcast takes no memory. Absent: false; models are built on NumPy, then loaded."""
+        """Whether a tensor that was broadcast takes no memory. Absent: false; models are built on NumPy first."""
 
     @property
     def RAW_NUMBERS(self) -> frozenset[str]:  # noqa: N802

@@ -60,13 +60,15 @@ def load(
 
 def _match(model: PretrainedModel, stored: dict[str, files.Stored], where: Path) -> dict[str, Source]:
     """Source of each tensor of the model; an error lists what is missing, left over or of another shape."""
-    names = _with_base(model, stored)
+    sources = model.sources()
+    names = _with_base(model, sources, stored)
     for layer in model.optional:
-        if not any(source.name in names for path, source in model.sources().items() if path.startswith(f"{layer}.")):
+        own = {path: source for path, source in sources.items() if path.startswith(f"{layer}.")}
+        if not any(source.name in names for source in own.values()):
             setattr(model, layer, None)
+            sources = {path: source for path, source in sources.items() if path not in own}
     ties = model.layout().ties
     state: Any = model.state_dict()
-    sources = model.sources()
     missing, misshapen = [], []
     used: set[str] = set()
     found: dict[str, Source] = {}
@@ -96,10 +98,10 @@ def _match(model: PretrainedModel, stored: dict[str, files.Stored], where: Path)
     return found
 
 
-def _with_base(model: PretrainedModel, stored: dict[str, files.Stored]) -> dict[str, str]:
+def _with_base(model: PretrainedModel, sources: dict[str, Source], stored: dict[str, files.Stored]) -> dict[str, str]:
     """Names in the files by their full names; files of a model without its head lack the prefix ``base``."""
     base = model.base
-    expected = {source.name for source in model.sources().values()}
+    expected = {source.name for source in sources.values()}
     names = {model.renamed(name): name for name in stored}
     if not base or any(name.startswith(base) for name in names):
         return names
@@ -117,11 +119,12 @@ def _read(
     for file, wanted in by_file.items():
         tensors: dict[str, Any] = map_tensors(file, device)
         uses = Counter(source.name for _, source in wanted)
+        reader = backend_of(tensors[wanted[0][1].name]) or current_backend()
         for path, source in wanted:
             uses[source.name] -= 1
             # What was copied for the last time is unmapped, so that at most one tensor is in memory twice.
             stored_tensor = tensors[source.name] if uses[source.name] else tensors.pop(source.name)
-            with activate(backend_of(stored_tensor) or current_backend()):
+            with activate(reader):
                 x = source.extract(stored_tensor)
                 if dtype is not None and ops.is_float(x):
                     x = ops.cast(x, dtype)

@@ -161,11 +161,17 @@ class PretrainedModel(Module):
         """Where a file has each tensor of ``state_dict()``, by its path."""
         modules = dict(self.named_modules())
         found: dict[str, Source] = {}
+        # Layers of one kind differ in their number alone.
+        entries: dict[str, Theirs] = {}
         for path, tensor in self.state_dict().items():
-            theirs, rest = _find(self.names, path, type(self).__name__)
             prefix, _, name = path.rpartition(".")
+            numbers = _NUMBER.findall(path)
+            pattern = _NUMBER.sub("{}", path) if numbers else path
+            theirs = entries.get(pattern)
+            if theirs is None:
+                theirs = entries[pattern] = _find(self.names, pattern, type(self).__name__)
             axes = None if theirs.is_ours else torch_axes(modules.get(prefix), name, len(tensor.shape))
-            found[path] = Source(theirs.name + rest, axes, theirs.part)
+            found[path] = Source(theirs.name.format(*numbers) if numbers else theirs.name, axes, theirs.part)
         return found
 
     def stored(self) -> dict[str, tuple[str, tuple[int, ...], Callable[[], Tensor]]]:
@@ -203,18 +209,20 @@ def _substituted(patterns: Mapping[str, str], text: str) -> str:
     return text
 
 
-def _find(names: Mapping[str, str | Theirs], path: str, model: str) -> tuple[Theirs, str]:
-    """Entry for the longest part of ``path`` that ``names`` has, with its numbers, and the rest of the path."""
-    parts = path.split(".")
-    numbers = [part for part in parts if part.isdigit()]
+# A part of a path that is a number.
+_NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
+
+
+def _find(names: Mapping[str, str | Theirs], pattern: str, model: str) -> Theirs:
+    """Entry for the longest part of ``pattern`` that ``names`` has, with the rest of the pattern."""
+    parts = pattern.split(".")
     for length in range(len(parts), 0, -1):
-        key = ".".join("{}" if part.isdigit() else part for part in parts[:length])
+        key = ".".join(parts[:length])
         if key in names:
             entry = names[key]
             theirs = entry if isinstance(entry, Theirs) else Theirs(entry)
-            rest = "".join(f".{part}" for part in parts[length:])
-            return theirs._replace(name=theirs.name.format(*numbers)), rest
-    raise ValueError(f"{model}: names must have an entry for every tensor, got none for {path!r}")
+            return theirs._replace(name=".".join([theirs.name, *parts[length:]]))
+    raise ValueError(f"{model}: names must have an entry for every tensor, got none for {pattern!r}")
 
 
 # Names of activations in config.json that are other ones here, with options.

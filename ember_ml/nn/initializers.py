@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ember_ml import ops
 from ember_ml.dtypes import written
+from ember_ml.extend import current_backend
 from ember_ml.ops import random
 from ember_ml.spellings import accept, unknown_name, value_hint, value_named
 from ember_ml.types import DTypeLike, Shape, Tensor
 
 Initializer: TypeAlias = Callable[..., Any]
 
-# Whether parameters are left without values.
-_is_skipped: ContextVar[bool] = ContextVar("is_skipped", default=False)
+# Where parameters are left without values, the zeros that stand for them, by backend and dtype; elsewhere None.
+_placeholders: ContextVar[dict[tuple[str, Any], Any] | None] = ContextVar("placeholders", default=None)
 
 # Standard deviation of the standard normal distribution truncated to the interval from -2 to 2.
 _TRUNCATED = 0.87962566103423978
@@ -277,8 +278,12 @@ def initialized(
         initializer = get_initializer(value)
     except (TypeError, ValueError) as error:
         raise type(error)(str(error).replace("get_initializer: value", name, 1)) from None
-    if _is_skipped.get():
-        return ops.broadcast_to(ops.zeros((), dtype=dtype), _shape(shape))
+    placeholders = _placeholders.get()
+    if placeholders is not None:
+        key = current_backend().name, dtype
+        if key not in placeholders:
+            placeholders[key] = ops.zeros((), dtype=dtype)
+        return ops.broadcast_to(placeholders[key], _shape(shape))
     made: Any = initializer(shape, dtype)
     if tuple(ops.shape(made)) != _shape(shape):
         raise ValueError(f"{name} must return shape {list(_shape(shape))}, got {list(ops.shape(made))}")
@@ -296,11 +301,11 @@ def skip_initialization() -> Iterator[None]:
     ...     Linear(2, 1).weight.tolist()
     [[0.0], [0.0]]
     """
-    before = _is_skipped.set(True)
+    before = _placeholders.set({})
     try:
         yield
     finally:
-        _is_skipped.reset(before)
+        _placeholders.reset(before)
 
 
 def fans(shape: Shape) -> tuple[int, int]:

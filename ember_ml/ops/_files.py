@@ -47,14 +47,17 @@ def map_tensors(path: StrPath, device: DeviceLike | None = None) -> dict[str, Te
 
 
 def from_view(array: Any, device: DeviceLike | None = None) -> Tensor:
-    """Tensor of the active backend, from a tensor of ``map_tensors`` or what was computed from it.
+    """Tensor of the active backend, from a tensor of ``map_tensors`` for that device or what was computed from it.
 
     ``asarray`` copies host arrays first for engines that may share their memory, since others may change them; nothing
     changes these.
     """
     backend = _backends.current()
+    if isinstance(array, backend.kinds):
+        own_array: Tensor = array
+        return own_array
     own = getattr(_backends.submodule(backend.module, "io"), "from_view", None)
-    if own is None or isinstance(array, backend.kinds):
+    if own is None:
         return asarray(array, device=device)
     found: Tensor = own(array, backend.device if device is None else backend.find_device(device))
     return found

@@ -147,6 +147,7 @@ class Backend:
     - ``STABLE_DTYPES``: False if dtype objects are created on each access;
     - ``LAZY``: True if functions record computations, which ``eval`` runs;
     - ``VIEWS``: True if a tensor that was broadcast takes no memory;
+    - ``start``: starts to compute a tensor whose computation was recorded, and does not wait;
     - ``RAW_NUMBERS``: names of the operations whose native function should receive Python numbers unchanged; all by
       default;
     - ``has_float64``: whether the default device supports float64;
@@ -199,6 +200,7 @@ class Backend:
         self.error_class: Callable[[Exception], type[Exception] | None] = core.error_class
         self.forwards: Callable[[Any], Any] = getattr(core, "forwards", lambda x: x)
         self.substitute: Callable[..., None] | None = getattr(core, "substitute", None)
+        self.start: Callable[[Any], None] = getattr(core, "start", lambda x: None)
         self.control: Any = submodule(module, "control")
         self.random: Any = self._random_part()
         self.settings: Callable[[], list[str]] = getattr(core, "settings", list)

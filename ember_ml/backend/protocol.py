@@ -111,6 +111,9 @@ class CoreOptions(Protocol):
     def AUTOCAST(self) -> frozenset[str]:  # noqa: N802
         """Operations whose functions receive floating tensors of different dtypes while ``autocasts``. Absent: none."""
 
+    def start(self, x: Tensor, /) -> None:
+        """Start to compute ``x`` if its computation was only recorded, without waiting for it. Absent: nothing."""
+
     def autocasts(self, x: Tensor, /) -> bool:
         """Whether the engine itself casts the operands of its functions at the moment. Absent: false."""
 

@@ -19,7 +19,7 @@ from weakref import ReferenceType, ref
 from ember_ml import ops, transform, tree
 from ember_ml.backend import use_backend
 from ember_ml.dtypes import written
-from ember_ml.extend import Recording, unchecked
+from ember_ml.extend import Recording, load_backend, unchecked
 from ember_ml.ops import random
 
 if TYPE_CHECKING:
@@ -159,8 +159,10 @@ def _tokens(
     is_fixed = is_compiled or model.backend in _COMPILED
     with closing(_fixed_steps(*arguments, is_compiled) if is_fixed else _growing_steps(*arguments)) as tensors:
         waiting: Any = None
+        engine = load_backend(model.backend)
         # The next step is on its way while the tokens of the last are read, where the engine is asynchronous.
         for tensor in tensors:
+            engine.start(tensor)
             if waiting is not None:
                 yield _read(waiting)
             waiting = tensor

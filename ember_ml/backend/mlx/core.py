@@ -144,6 +144,11 @@ def check_memory(shape: Sequence[int], dtype: mx.Dtype) -> None:
         np.empty(shape, _HOST_OF[dtype])
 
 
+def start(x: mx.array) -> None:
+    check_memory(x.shape, x.dtype)
+    mx.async_eval(x)
+
+
 def to_host(x: mx.array) -> np.ndarray[Any, Any]:
     """Values of ``x``, which is evaluated, as a host array."""
     check_memory(x.shape, x.dtype)

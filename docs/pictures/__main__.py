@@ -8,9 +8,16 @@ import architecture
 import call
 import dispatch
 import losses
+import training
 from drawing import files
 
-PICTURES = {"architecture": architecture.draw, "call": call.draw, "losses": losses.draw, "dispatch": dispatch.draw}
+PICTURES = {
+    "architecture": architecture.draw,
+    "call": call.draw,
+    "losses": losses.draw,
+    "dispatch": dispatch.draw,
+    "training": training.draw,
+}
 
 
 def main() -> int:

@@ -126,7 +126,7 @@ _PICTURE = re.compile(
 def _themed(match: re.Match[str]) -> str:
     """Two images, of which the theme shows one."""
     return "\n".join(
-        f"```{{image}} {match[kind]}\n:alt: {match['alt']}\n:class: only-{kind} picture\n```\n"
+        f"```{{image}} {match[kind].removeprefix('docs/')}\n:alt: {match['alt']}\n:class: only-{kind} picture\n```\n"
         for kind in ("light", "dark")
     )
 

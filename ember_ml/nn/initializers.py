@@ -280,10 +280,10 @@ def initialized(
         raise type(error)(str(error).replace("get_initializer: value", name, 1)) from None
     placeholders = _placeholders.get()
     if placeholders is not None:
-        key = current_backend().name, dtype
-        if key not in placeholders:
-            placeholders[key] = ops.zeros((), dtype=dtype)
-        return ops.broadcast_to(placeholders[key], _shape(shape))
+        kind = current_backend().name, dtype
+        if kind not in placeholders:
+            placeholders[kind] = ops.zeros((), dtype=dtype)
+        return ops.broadcast_to(placeholders[kind], _shape(shape))
     made: Any = initializer(shape, dtype)
     if tuple(ops.shape(made)) != _shape(shape):
         raise ValueError(f"{name} must return shape {list(_shape(shape))}, got {list(ops.shape(made))}")

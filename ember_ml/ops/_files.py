@@ -53,13 +53,13 @@ def from_view(array: Any, device: DeviceLike | None = None) -> Tensor:
     changes these.
     """
     backend = _backends.current()
-    if isinstance(array, backend.kinds):
-        own_array: Tensor = array
-        return own_array
-    own = getattr(_backends.submodule(backend.module, "io"), "from_view", None)
-    if own is None:
-        return asarray(array, device=device)
-    found: Tensor = own(array, backend.device if device is None else backend.find_device(device))
+    found: Tensor = array
+    if not isinstance(array, backend.kinds):
+        own = getattr(_backends.submodule(backend.module, "io"), "from_view", None)
+        if own is None:
+            found = asarray(array, device=device)
+        else:
+            found = own(array, backend.device if device is None else backend.find_device(device))
     return found
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,9 @@ from ember_ml.types import DeviceLike, DTypeLike
 
 # Largest file of weights, as in transformers.
 _SHARD_SIZE = 50 * 10**9
+
+# Tensors that are copied to an engine at the same time: a copy that transposes takes longer than reading the file.
+_COPIES = 2
 
 
 def load(
@@ -115,20 +120,28 @@ def _read(
     by_file: dict[Path, list[tuple[str, Source]]] = {}
     for path, source in sources.items():
         by_file.setdefault(stored[source.name].path, []).append((path, source))
+    engine = current_backend()
     found: dict[str, Any] = {}
-    for file, wanted in by_file.items():
-        tensors: dict[str, Any] = map_tensors(file, device)
-        uses = Counter(source.name for _, source in wanted)
-        reader = backend_of(tensors[wanted[0][1].name]) or current_backend()
-        for path, source in wanted:
-            uses[source.name] -= 1
-            # What was copied for the last time is unmapped, so that at most one tensor is in memory twice.
-            stored_tensor = tensors[source.name] if uses[source.name] else tensors.pop(source.name)
-            with activate(reader):
-                x = source.extract(stored_tensor)
-                if dtype is not None and ops.is_float(x):
-                    x = ops.cast(x, dtype)
-            found[path] = from_view(x, device)
+    copies: dict[str, Future[Any]] = {}
+    with ThreadPoolExecutor(_COPIES) as pool:
+        for file, wanted in by_file.items():
+            tensors: dict[str, Any] = map_tensors(file, device)
+            uses = Counter(source.name for _, source in wanted)
+            reader = backend_of(tensors[wanted[0][1].name]) or engine
+            for path, source in wanted:
+                uses[source.name] -= 1
+                # A view is unmapped after its last copy, so that few tensors are in memory twice.
+                stored_tensor = tensors[source.name] if uses[source.name] else tensors.pop(source.name)
+                with activate(reader):
+                    x = source.extract(stored_tensor)
+                    if dtype is not None and ops.is_float(x):
+                        x = ops.cast(x, dtype)
+                if reader is engine:
+                    found[path] = x
+                else:
+                    copies[path] = pool.submit(copy_context().run, from_view, x, device)
+                del x, stored_tensor
+        found.update((path, copy.result()) for path, copy in copies.items())
     for path, tensor in model.tensors().items():
         if path not in found:
             found[path] = ops.asarray(tensor, device=device)

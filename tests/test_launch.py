@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -256,6 +257,8 @@ def test_other_launchers(tmp_path: Path, program: str, options: list[str], backe
 @pytest.mark.parametrize("backend", ["numpy", "mlx"])
 def test_ranks_of_slurm_and_mpi(tmp_path: Path, backend: str) -> None:
     """Processes with the variables of ``srun`` and of ``mpirun``, which this machine need not have."""
+    if backend == "numpy" and find_spec("mpi4py"):
+        pytest.skip("mpi4py is installed, and looks for an mpirun that did not start these processes")
     path = tmp_path / "program.py"
     path.write_text(COLLECTIVE)
     ranks = []
@@ -282,3 +285,23 @@ def test_ranks_of_slurm_and_mpi(tmp_path: Path, backend: str) -> None:
     for i, rank in enumerate(ranks):
         out, errors = rank.communicate(timeout=60)
         assert out == f"RESULT {i} 2 {i} [3.0, 3.0]\n", errors
+
+
+def test_mpi4py_of_another_mpi_is_an_error(tmp_path: Path) -> None:
+    """Each process is then alone in its own world of MPI."""
+    package = tmp_path / "mpi4py"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "MPI.py").write_text("class COMM_WORLD:\n    Get_size = staticmethod(lambda: 1)\n")
+    (tmp_path / "program.py").write_text(COLLECTIVE)
+    mpi = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+    done = subprocess.run(
+        [sys.executable, "program.py", "numpy"],
+        cwd=tmp_path,
+        env={**os.environ, **mpi},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "mpi4py must use the MPI of the mpirun that started the 2 ranks, got one" in done.stderr

@@ -720,6 +720,16 @@ class TestCheckpoint:
         assert_same(value_and_grad(checkpoint(loss))(model, ops.asarray(X)), expected)
         close(model.calls, 1.0)
 
+    def test_an_error_of_the_function_does_not_affect_later_gradients(self, backend: Backend) -> None:
+        def wrong(x: Any) -> Any:
+            raise KeyError(ops.sum(ops.sin(x)).shape)
+
+        x = ops.asarray(X)
+        with pytest.raises(KeyError) as caught:
+            grad(checkpoint(wrong))(x)
+        close(grad(total)(x), total_gradient(X))
+        assert caught.value.__traceback__ is not None
+
 
 class TestEmberTensors:
     def test_ember_tensors_give_ember_tensors(self, backend: Backend) -> None:

@@ -383,9 +383,10 @@ def check_members(module: ModuleType, kind: type) -> None:
 def submodule(package: ModuleType, name: str) -> ModuleType | None:
     """Submodule of a package, imported if necessary; ``None`` if there is none."""
     full = f"{package.__name__}.{name}"
-    found = sys.modules.get(full)
-    # Another thread may be importing it; import_module waits until it is complete.
-    if found is not None and not getattr(found.__spec__, "_initializing", False):
+    # The package has the attribute once the import is complete, also if another thread imports it; torch < 2.13 cannot
+    # trace a look-up in sys.modules while modules are imported.
+    found = getattr(package, name, None)
+    if isinstance(found, ModuleType) and found.__name__ == full:
         return found
     if not hasattr(package, "__path__") or importlib.util.find_spec(full) is None:
         return None

@@ -13,6 +13,7 @@ from ember_ml.backend.protocol import Collectives
 from ember_ml.distributed import calls
 from ember_ml.distributed.launch import LAUNCH
 from ember_ml.dtypes import describe
+from ember_ml.errors import DistributedError
 
 SIZE = LAUNCH.size
 
@@ -25,7 +26,13 @@ _TRANSPORT = cast(Collectives, sys.modules[__name__])
 
 
 def start(timeout: float) -> None:
-    """Do nothing: importing mpi4py has connected the ranks."""
+    """Check that MPI has the ranks of the launch, which importing mpi4py has connected."""
+    found = MPI.COMM_WORLD.Get_size()
+    if found != SIZE:
+        raise DistributedError(
+            f"mpi4py must use the MPI of the mpirun that started the {SIZE} ranks, got one that has {found}: install "
+            "mpi4py for that MPI, uninstall it to use gloo, or start the ranks with ember-ml launch"
+        )
 
 
 def exchange(header: bytes) -> list[bytes]:

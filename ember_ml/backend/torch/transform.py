@@ -183,12 +183,24 @@ def remembered(f: Callable[..., Tensors], tensors: Sequence[torch.Tensor]) -> Te
     if torch.compiler.is_compiling():
         return torch.utils.checkpoint.checkpoint(f, *tensors, use_reentrant=False)
     depth = _depth.value, _depth.is_last
+    is_first, errors = True, []
 
     def again(*tensors: torch.Tensor) -> Tensors:
-        # The recomputation for the gradient runs later, but at the same depth.
-        return _at_depth(*depth, f, *tensors)
+        try:
+            # The recomputation for the gradient runs later, but at the same depth.
+            return _at_depth(*depth, f, *tensors)
+        except BaseException as error:
+            if not is_first:
+                raise
+            errors.append(error)
+            return ()
 
-    return torch.utils.checkpoint.checkpoint(_from_here(again), *tensors, use_reentrant=False)
+    outputs = torch.utils.checkpoint.checkpoint(_from_here(again), *tensors, use_reentrant=False)
+    is_first = False
+    if errors:
+        # torch < 2.13: an exception inside checkpoint leaves its hooks active until the traceback is freed.
+        raise errors.pop()
+    return outputs
 
 
 def _from_here(f: Callable[..., Any]) -> Callable[..., Any]:

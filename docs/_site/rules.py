@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from pathlib import Path
 
 from _site import ROOT
@@ -38,13 +37,12 @@ def page(code: str) -> str:
     path = Path(str(module.__file__)).parent.joinpath(*rule_modules()[code].split(".")).with_suffix(".py")
     near = [other for other in rule_modules() if other[:4] == code[:4] and other != code]
     links = ", ".join(f"[{other}](/rules/{other}.md)" for other in near)
-    # Headings of the page are sections, and those of code in fences are none.
     return "\n".join(
         [
             f"# {rule.code}: {rule.name}\n",
             f"{title}\n",
             table(["", ""], notes),
-            re.sub(r"^## ", "## ", rest.strip(), flags=re.MULTILINE),
+            rest.strip(),
             "\n## See also\n",
             f"{_GROUPS[code[:4]]}: {links}. [emberlint](/emberlint.md) says how to run, select and suppress rules.\n",
             f"## Source\n\n{{source}}`{path.resolve().relative_to(ROOT)}:1`\n",

@@ -76,8 +76,13 @@ of a function's result.
 
 **Project rules** see all files at once: ``@RULE.project`` on ``check(project)``; see ``emberlint.inference.project``.
 
+**The page.** Each block below ``Example`` and ``Use instead`` is a complete file, with imports. If its path matters,
+the line before it ends with the path: "`mypackage/ops/math.py`:". ``Use instead`` shows every Python file again; the
+settings of the example stay.
+
 **Tests** find the rules by their fixtures: ``tests/lint/fixtures/EMB203/bad*.py``, ``good*.py`` (or folders ``bad/``,
-``good/`` for several files) and ``bad.txt``, the exact output.
+``good/`` for several files) and ``bad.txt``, the exact output. They also lint and run the code of the page: the example
+must be reported, the code to use instead must not, and both must have the same results.
 '''
 
 from emberlint.rules.rule import Rule, load

@@ -12,13 +12,17 @@ A comment that outlives its reason hides the next finding on that line, and misl
 ## Example
 
 ```python
-total = ops.sum(x)  # noqa: EMB102
+from ember_ml import ops
+
+total = ops.sum(ops.arange(10))  # noqa: EMB102
 ```
 
 ## Use instead
 
 ```python
-total = ops.sum(x)
+from ember_ml import ops
+
+total = ops.sum(ops.arange(10))
 ```
 
 ## Fix safety

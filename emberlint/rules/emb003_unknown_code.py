@@ -12,13 +12,17 @@ The comment suppresses nothing but looks as if it did.
 ## Example
 
 ```python
-total = np.sum(x)  # noqa: EMB1002
+import numpy as np
+
+total = np.sum(np.arange(10))  # noqa: EMB1002
 ```
 
 ## Use instead
 
 ```python
-total = np.sum(x)  # noqa: EMB102
+import numpy as np
+
+total = np.sum(np.arange(10))  # noqa: EMB102
 ```
 
 ## Fix safety

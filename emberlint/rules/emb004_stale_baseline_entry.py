@@ -11,14 +11,45 @@ A stale entry would hide the same finding if it came back. Removing it means tha
 
 ## Example
 
+`pyproject.toml`:
+
+```toml
+[tool.emberlint]
+baseline = "emberlint-baseline.json"
+```
+
+`emberlint-baseline.json`:
+
 ```json
 {"version": 1, "findings": {"0f3a": {"code": "EMB102", "path": "model.py", "message": "fixed long ago"}}}
 ```
 
+`model.py`:
+
+```python
+from ember_ml import ops
+
+
+def spread(x):
+    return ops.max(x) - ops.min(x)
+```
+
 ## Use instead
+
+`emberlint-baseline.json`:
 
 ```json
 {"version": 1, "findings": {}}
+```
+
+`model.py`:
+
+```python
+from ember_ml import ops
+
+
+def spread(x):
+    return ops.max(x) - ops.min(x)
 ```
 
 ## Fix safety

@@ -13,6 +13,7 @@ names and to each engine's dtypes. Constants are plain numbers and need no engin
 
 ```python
 import numpy as np
+from ember_ml import ops
 
 angles = ops.linspace(0, 2 * np.pi, 9, dtype=np.float32)
 ```
@@ -20,6 +21,8 @@ angles = ops.linspace(0, 2 * np.pi, 9, dtype=np.float32)
 ## Use instead
 
 ```python
+from ember_ml import ops
+
 angles = ops.linspace(0, 2 * ops.pi, 9, dtype=ops.float32)
 ```
 

@@ -14,8 +14,11 @@ NumPy at all.
 
 ```python
 import numpy as np
+from ember_ml.types import Tensor
 
-size = np.prod(x.shape[1:])
+
+def features(x: Tensor) -> int:
+    return int(np.prod(x.shape[1:]))
 ```
 
 ## Use instead
@@ -23,7 +26,11 @@ size = np.prod(x.shape[1:])
 ```python
 import math
 
-size = math.prod(x.shape[1:])
+from ember_ml.types import Tensor
+
+
+def features(x: Tensor) -> int:
+    return math.prod(x.shape[1:])
 ```
 
 ## Fix safety

@@ -13,6 +13,10 @@ wrong branch.
 ## Example
 
 ```python
+import numpy as np
+from ember_ml import ops
+
+
 def scaled(x: np.ndarray) -> np.ndarray:
     if isinstance(x, np.ndarray):
         return ops.divide(x, 2)
@@ -22,6 +26,7 @@ def scaled(x: np.ndarray) -> np.ndarray:
 ## Use instead
 
 ```python
+from ember_ml import ops
 from ember_ml.types import Tensor
 
 

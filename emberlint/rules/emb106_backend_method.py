@@ -14,6 +14,9 @@ Other engines' tensors do not have the method, so the call raises `AttributeErro
 ## Example
 
 ```python
+import torch
+
+
 def frozen(x: torch.Tensor):
     return x.detach().cpu().numpy()
 ```
@@ -21,6 +24,10 @@ def frozen(x: torch.Tensor):
 ## Use instead
 
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def frozen(x: Tensor):
     return ops.to_numpy(ops.stop_gradient(x))
 ```

@@ -12,13 +12,23 @@ The rules about import statements do not see it. Only `backend/__init__.py` choo
 ## Example
 
 ```python
-engine = importlib.import_module("torch")
+import importlib
+
+engine = importlib.import_module("numpy")
+
+
+def rectified(x):
+    return engine.maximum(x, 0)
 ```
 
 ## Use instead
 
 ```python
 from ember_ml import ops
+
+
+def rectified(x):
+    return ops.maximum(x, 0)
 ```
 
 ## Fix safety

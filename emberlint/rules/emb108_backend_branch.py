@@ -14,16 +14,25 @@ as functions of one name that dispatch chooses from.
 ## Example
 
 ```python
-if get_backend() == "torch":
-    y = ops.reshape(x, (-1,))
-else:
-    y = ops.ravel(x)
+from ember_ml import get_backend, ops
+from ember_ml.types import Tensor
+
+
+def flat(x: Tensor) -> Tensor:
+    if get_backend() == "torch":
+        return ops.reshape(x, (-1,))
+    return ops.ravel(x)
 ```
 
 ## Use instead
 
 ```python
-y = ops.ravel(x)
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def flat(x: Tensor) -> Tensor:
+    return ops.ravel(x)
 ```
 
 ## Fix safety

@@ -13,13 +13,21 @@ import time.
 ## Example
 
 ```python
-from mypackage.backend.torch import kernels
+from ember_ml.backend.numpy import math
+
+
+def decay(x):
+    return math.exp(-x)
 ```
 
 ## Use instead
 
 ```python
-from mypackage import ops
+from ember_ml import ops
+
+
+def decay(x):
+    return ops.exp(-x)
 ```
 
 ## Fix safety

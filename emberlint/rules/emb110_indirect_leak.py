@@ -12,18 +12,52 @@ Importing a frontend should not load an engine: that is slow, and fails where th
 
 ## Example
 
+`pyproject.toml`:
+
+```toml
+[tool.emberlint.layers]
+"mypackage/tools" = ["numpy"]
+```
+
+`mypackage/tools/plots.py`:
+
 ```python
-# mypackage/nn/layers.py, where mypackage/tools/plots.py imports NumPy
+import numpy as np
+
+
+def bars(values):
+    return np.histogram(values)[0]
+```
+
+`mypackage/nn/layers.py`:
+
+```python
 from mypackage.tools import plots
+
+
+def show(weights):
+    return plots.bars(weights)
 ```
 
 ## Use instead
 
+`mypackage/tools/plots.py`:
+
 ```python
-def show(layer):
+import numpy as np
+
+
+def bars(values):
+    return np.histogram(values)[0]
+```
+
+`mypackage/nn/layers.py`:
+
+```python
+def show(weights):
     from mypackage.tools import plots
 
-    plots.show(layer)
+    return plots.bars(weights)
 ```
 
 ## Fix safety

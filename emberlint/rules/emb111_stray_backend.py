@@ -12,14 +12,26 @@ such folders.
 
 ## Example
 
-```text
-mypackage/ops/torch/math.py
+`mypackage/ops/torch/math.py`:
+
+```python
+import torch
+
+
+def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.add(x, y)
 ```
 
 ## Use instead
 
-```text
-mypackage/backend/torch/math.py
+`mypackage/backend/torch/math.py`:
+
+```python
+import torch
+
+
+def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.add(x, y)
 ```
 
 ## Fix safety

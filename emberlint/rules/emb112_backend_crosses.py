@@ -12,16 +12,27 @@ A backend that depends on another one cannot be used without it, and tensors may
 
 ## Example
 
+`mypackage/backend/mlx/linearalg.py`:
+
 ```python
-# backend/mlx/linearalg.py
+import mlx.core as mx
 import torch
+
+
+def norm(x: mx.array) -> torch.Tensor:
+    return torch.linalg.norm(torch.asarray(x))
 ```
 
 ## Use instead
 
+`mypackage/backend/mlx/linearalg.py`:
+
 ```python
-# backend/mlx/linearalg.py
 import mlx.core as mx
+
+
+def norm(x: mx.array) -> mx.array:
+    return mx.linalg.norm(x)
 ```
 
 ## Fix safety

@@ -12,16 +12,33 @@ order of imports.
 
 ## Example
 
+`mypackage/ops/__init__.py`:
+
 ```python
-# mypackage/backend/torch/stats.py
+from ember_ml.ops import max, min
+```
+
+`mypackage/backend/torch/stats.py`:
+
+```python
+import torch
 from mypackage import ops
+
+
+def spread(x: torch.Tensor) -> torch.Tensor:
+    return ops.max(x) - ops.min(x)
 ```
 
 ## Use instead
 
+`mypackage/backend/torch/stats.py`:
+
 ```python
-# mypackage/backend/torch/stats.py
 import torch
+
+
+def spread(x: torch.Tensor) -> torch.Tensor:
+    return torch.max(x) - torch.min(x)
 ```
 
 ## Fix safety

@@ -14,19 +14,37 @@ The import makes the engine a requirement of the program, and slows down its sta
 
 ## Example
 
+`mypackage/backend/torch/math.py`:
+
 ```python
-# backend/__init__.py
-import torch
+from torch import add
+```
+
+`mypackage/backend/__init__.py`:
+
+```python
+from mypackage.backend.torch import math
+
+
+def load_add():
+    return math.add
 ```
 
 ## Use instead
 
-```python
-# backend/__init__.py
-def load():
-    import torch
+`mypackage/backend/torch/math.py`:
 
-    return torch
+```python
+from torch import add
+```
+
+`mypackage/backend/__init__.py`:
+
+```python
+def load_add():
+    from mypackage.backend.torch import math
+
+    return math.add
 ```
 
 ## Fix safety

@@ -9,12 +9,20 @@ must finish and copy the value back, and a compiler cannot trace through the cal
 
 ## Example
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def step(x: Tensor) -> float:
     return float(ops.sum(x))
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def step(x: Tensor) -> Tensor:
     return ops.sum(x)
 ```

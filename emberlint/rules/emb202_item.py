@@ -9,12 +9,20 @@ cannot trace through the call. JAX waits for what it has dispatched, and raises 
 
 ## Example
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def scaled(x: Tensor) -> Tensor:
     return x / ops.max(x).item()
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def scaled(x: Tensor) -> Tensor:
     return ops.divide(x, ops.max(x))
 ```

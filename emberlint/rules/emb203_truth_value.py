@@ -10,6 +10,10 @@ it raises. With more than one element it is an error on every engine.
 
 ## Example
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def clipped(x: Tensor) -> Tensor:
     if ops.max(x) > 1:
         return x / ops.max(x)
@@ -18,6 +22,10 @@ def clipped(x: Tensor) -> Tensor:
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def clipped(x: Tensor) -> Tensor:
     return ops.where(ops.max(x) > 1, x / ops.max(x), x)
 ```

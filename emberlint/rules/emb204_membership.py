@@ -10,12 +10,19 @@ element. Both force evaluation, and both fail for tensors with several elements.
 
 ## Example
 ```python
+from ember_ml.types import Tensor
+
+
 def inside(x: Tensor) -> Tensor:
     return 0 < x < 1
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def inside(x: Tensor) -> Tensor:
     return ops.logical_and(0 < x, x < 1)
 ```

@@ -9,12 +9,19 @@ time. The operation is a single call of the engine.
 
 ## Example
 ```python
+from ember_ml.types import Tensor
+
+
 def spread(x: Tensor) -> Tensor:
     return max(x) - min(x)
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def spread(x: Tensor) -> Tensor:
     return ops.max(x) - ops.min(x)
 ```

@@ -10,12 +10,21 @@ copies from the device (or fails there) and drops the gradient.
 
 ## Example
 ```python
+import numpy as np
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def decay(x: Tensor) -> Tensor:
     return np.exp(ops.negative(x))
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def decay(x: Tensor) -> Tensor:
     return ops.exp(ops.negative(x))
 ```

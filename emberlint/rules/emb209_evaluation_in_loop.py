@@ -10,6 +10,10 @@ an accelerator is idle in between.
 
 ## Example
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def train(steps: int, x: Tensor) -> float:
     total = 0.0
     for _ in range(steps):
@@ -19,6 +23,10 @@ def train(steps: int, x: Tensor) -> float:
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def train(steps: int, x: Tensor) -> Tensor:
     total = ops.sum(x)
     for _ in range(steps - 1):

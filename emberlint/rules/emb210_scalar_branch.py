@@ -9,6 +9,10 @@ this, and a compiler then sees a constant.
 
 ## Example
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def halves(x: Tensor) -> Tensor:
     if ops.greater(x.ndim, 1):
         return x[0]
@@ -17,6 +21,9 @@ def halves(x: Tensor) -> Tensor:
 
 ## Use instead
 ```python
+from ember_ml.types import Tensor
+
+
 def halves(x: Tensor) -> Tensor:
     if x.ndim > 1:
         return x[0]

@@ -9,15 +9,22 @@ the name, JAX raises. Under automatic differentiation and in compiled code the a
 
 ## Example
 ```python
-def without_diagonal(x: Tensor, i: int) -> Tensor:
-    x[i, i] = 0
+from ember_ml.types import Tensor
+
+
+def without(x: Tensor, i: int) -> Tensor:
+    x[i] = 0
     return x
 ```
 
 ## Use instead
 ```python
-def without_diagonal(x: Tensor, i: int) -> Tensor:
-    return ops.index_update(x, (i, i), 0)
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def without(x: Tensor, i: int) -> Tensor:
+    return ops.index_update(x, i, 0)
 ```
 
 ## Fix safety

@@ -8,6 +8,9 @@ On NumPy and torch the caller's tensor changes; on MLX and JAX it does not. The 
 
 ## Example
 ```python
+from ember_ml.types import Tensor
+
+
 def shifted(x: Tensor) -> Tensor:
     x += 1
     return x
@@ -15,6 +18,9 @@ def shifted(x: Tensor) -> Tensor:
 
 ## Use instead
 ```python
+from ember_ml.types import Tensor
+
+
 def shifted(x: Tensor) -> Tensor:
     x = x + 1
     return x

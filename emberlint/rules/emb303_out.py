@@ -9,6 +9,9 @@ differ by engine.
 
 ## Example
 ```python
+import numpy as np
+
+
 def scale(x: np.ndarray) -> np.ndarray:
     np.multiply(x, 2.0, out=x)
     return x
@@ -16,6 +19,10 @@ def scale(x: np.ndarray) -> np.ndarray:
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def scale(x: Tensor) -> Tensor:
     return ops.multiply(x, 2.0)
 ```

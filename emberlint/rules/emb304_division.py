@@ -10,16 +10,21 @@ float64 on NumPy and torch, the default float on JAX, and an error on MLX.
 
 ## Example
 ```python
-def share(counts: np.ndarray) -> np.ndarray:
-    whole = np.arange(10)
-    return whole / 10
+import numpy as np
+
+
+def shares(n: int) -> np.ndarray:
+    return np.arange(n) / n
 ```
 
 ## Use instead
 ```python
-def share(counts: Tensor) -> Tensor:
-    whole = ops.arange(10)
-    return ops.divide(whole, 10)
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def shares(n: int) -> Tensor:
+    return ops.divide(ops.arange(n), n)
 ```
 
 ## Fix safety

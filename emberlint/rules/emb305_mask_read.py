@@ -8,12 +8,20 @@ The number of elements depends on the data: MLX raises, and JAX and torch cannot
 
 ## Example
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def positive_sum(x: Tensor) -> Tensor:
     return ops.sum(x[x > 0])
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def positive_sum(x: Tensor) -> Tensor:
     return ops.sum(ops.where(x > 0, x, 0))
 ```

@@ -8,12 +8,19 @@ torch raises, because it does not support negative strides.
 
 ## Example
 ```python
+from ember_ml.types import Tensor
+
+
 def backwards(x: Tensor) -> Tensor:
     return x[::-1]
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def backwards(x: Tensor) -> Tensor:
     return ops.flip(x, axis=0)
 ```

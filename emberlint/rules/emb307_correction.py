@@ -9,12 +9,18 @@ By default torch divides by n - 1, and every other engine by n.
 
 ## Example
 ```python
+import torch
+
+
 def spread(x: torch.Tensor) -> torch.Tensor:
     return torch.std(x)
 ```
 
 ## Use instead
 ```python
+import torch
+
+
 def spread(x: torch.Tensor) -> torch.Tensor:
     return torch.std(x, correction=1)
 ```

@@ -10,16 +10,24 @@ support integer matrix products. `x << 70` is 0 on NumPy and torch and `x << 6` 
 
 ## Example
 ```python
-def bucket(x: Tensor, n: Tensor) -> Tensor:
-    keys = ops.arange(10)
-    return keys // ops.size(x) // ops.cast(n, "int64")
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def ratios(x: Tensor) -> Tensor:
+    places = ops.argsort(x)
+    return ops.flip(places) // places
 ```
 
 ## Use instead
 ```python
-def bucket(x: Tensor, n: Tensor) -> Tensor:
-    keys = ops.arange(10)
-    return ops.floor_divide(keys, ops.maximum(ops.cast(n, "int64"), 1))
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def ratios(x: Tensor) -> Tensor:
+    places = ops.argsort(x)
+    return ops.floor_divide(ops.flip(places), places)
 ```
 
 ## Fix safety

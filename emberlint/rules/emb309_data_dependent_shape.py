@@ -9,12 +9,20 @@ A lazy engine must evaluate to know the shape, and a compiler cannot trace the c
 
 ## Example
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def first(x: Tensor) -> Tensor:
     return ops.nonzero(x > 0)[0][0]
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def first(x: Tensor) -> Tensor:
     return ops.argmax(x > 0)
 ```

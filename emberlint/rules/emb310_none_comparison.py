@@ -8,6 +8,9 @@ NumPy compares element by element, torch returns False, MLX raises. `is` is the 
 
 ## Example
 ```python
+from ember_ml.types import Tensor
+
+
 def scaled(x: Tensor, weight: Tensor | None = None) -> Tensor:
     if weight == None:
         return x
@@ -16,6 +19,9 @@ def scaled(x: Tensor, weight: Tensor | None = None) -> Tensor:
 
 ## Use instead
 ```python
+from ember_ml.types import Tensor
+
+
 def scaled(x: Tensor, weight: Tensor | None = None) -> Tensor:
     if weight is None:
         return x

@@ -9,14 +9,21 @@ The other engines raise `TypeError`.
 
 ## Example
 ```python
-def positive(x: np.ndarray) -> np.ndarray:
-    return np.exp(x, where=x > 0)
+import numpy as np
+
+
+def by_columns(x: np.ndarray) -> np.ndarray:
+    return np.ravel(x, order="F")
 ```
 
 ## Use instead
 ```python
-def positive(x: Tensor) -> Tensor:
-    return ops.where(x > 0, ops.exp(x), 0)
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def by_columns(x: Tensor) -> Tensor:
+    return ops.ravel(ops.transpose(x))
 ```
 
 ## Fix safety

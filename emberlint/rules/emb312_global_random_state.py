@@ -10,14 +10,21 @@ elsewhere in the program.
 
 ## Example
 ```python
+import numpy as np
+
+
 def noise(x: np.ndarray) -> np.ndarray:
     return x + np.random.normal(size=3)
 ```
 
 ## Use instead
 ```python
-def noise(x: Tensor, key: Tensor) -> Tensor:
-    return x + ops.random.normal((3,), key=key)
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def noise(x: Tensor, seed: int) -> Tensor:
+    return x + ops.random.normal(3, key=ops.random.key(seed))
 ```
 
 ## Fix safety

@@ -9,12 +9,20 @@ the whole process. On other accelerators it is many times slower.
 
 ## Example
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def precise(n: int) -> Tensor:
     return ops.zeros(n, dtype=ops.float64)
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def precise(n: int) -> Tensor:
     return ops.zeros(n)
 ```

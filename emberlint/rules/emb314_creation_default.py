@@ -10,12 +10,20 @@ default device cannot be combined with one on another device.
 
 ## Example
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def padded(x: Tensor) -> Tensor:
     return ops.concat([x, ops.zeros(3)])
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def padded(x: Tensor) -> Tensor:
     return ops.concat([x, ops.zeros(3, device=ops.get_device(x))])
 ```

@@ -10,12 +10,19 @@ of JAX and MLX (`x.at[0].set(v)`).
 
 ## Example
 ```python
+from ember_ml.types import Tensor
+
+
 def halved(x: Tensor) -> Tensor:
     return x.astype("float16")
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def halved(x: Tensor) -> Tensor:
     return ops.cast(x, "float16")
 ```

@@ -13,6 +13,10 @@ every engine and are not reported.
 
 ## Example
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def halved(x: Tensor) -> Tensor:
     if x.dtype == ops.float32:
         return ops.cast(x, ops.float16)
@@ -21,6 +25,10 @@ def halved(x: Tensor) -> Tensor:
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def halved(x: Tensor) -> Tensor:
     if ops.dtype(x) == ops.float32:
         return ops.cast(x, ops.float16)

@@ -7,15 +7,42 @@ Finds a call of `ops` that is missing or fails on one of the target engines, acc
 The call raises there.
 
 ## Example
+
+`pyproject.toml`:
+
+```toml
+[tool.emberlint]
+matrix = "matrix.json"
+```
+
+`matrix.json`:
+
+```json
+{"format": 1, "operations": {"hfft": {"engines": {"mlx": {"status": "missing", "dtypes": {}, "keywords": {}}}}}}
+```
+
+`model.py`:
+
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def spectrum(x: Tensor) -> Tensor:
-    return ops.hfft(x)  # if it is missing on mlx in the matrix
+    return ops.hfft(x)
 ```
 
 ## Use instead
+
+`model.py`:
+
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def spectrum(x: Tensor) -> Tensor:
-    return ops.irfft(ops.conj(x))
+    return ops.irfft(ops.conj(x), norm="forward")
 ```
 
 ## Fix safety

@@ -9,14 +9,22 @@ The call raises there, or has a different result.
 
 ## Example
 ```python
-def start(n: int) -> Tensor:
-    return ops.zeros(n, dtype="complex128")  # MLX has complex64 only
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def widened(x: Tensor) -> Tensor:
+    return ops.cast(x, "complex128")  # MLX has complex64 only
 ```
 
 ## Use instead
 ```python
-def start(n: int) -> Tensor:
-    return ops.zeros(n, dtype="complex64")
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def widened(x: Tensor) -> Tensor:
+    return ops.cast(x, "complex64")
 ```
 
 ## Fix safety

@@ -9,14 +9,22 @@ The call raises there, or has a different result.
 
 ## Example
 ```python
-def ordered(x: Tensor) -> Tensor:
-    return ops.sort(x, descending=True)  # if it differs on mlx in the matrix
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def weights(x: Tensor) -> Tensor:
+    return ops.convert_to_tensor(x, requires_grad=True)  # only torch has `requires_grad`
 ```
 
 ## Use instead
 ```python
-def ordered(x: Tensor) -> Tensor:
-    return ops.flip(ops.sort(x), axis=-1)
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def weights(x: Tensor) -> Tensor:
+    return ops.convert_to_tensor(x)
 ```
 
 ## Fix safety

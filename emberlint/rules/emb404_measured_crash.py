@@ -7,15 +7,42 @@ Finds a call of `ops` that crashed the process or did not return when it was mea
 `except` can catch neither.
 
 ## Example
+
+`pyproject.toml`:
+
+```toml
+[tool.emberlint]
+matrix = "matrix.json"
+```
+
+`matrix.json`:
+
+```json
+{"format": 1, "operations": {"cumprod": {"engines": {"mlx": {"status": "crash", "dtypes": {}, "keywords": {}}}}}}
+```
+
+`model.py`:
+
 ```python
-def factors(x: Tensor) -> Tensor:
-    return ops.lu(x)  # if it crashes on mlx in the matrix
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def products(x: Tensor) -> Tensor:
+    return ops.cumprod(x)
 ```
 
 ## Use instead
+
+`model.py`:
+
 ```python
-def factors(x: Tensor) -> Tensor:
-    return ops.qr(x)
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def products(x: Tensor) -> Tensor:
+    return ops.exp(ops.cumsum(ops.log(x)))
 ```
 
 ## Fix safety

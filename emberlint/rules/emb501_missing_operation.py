@@ -11,20 +11,36 @@ It fails when it is called, on that engine only.
 
 ## Example
 
+`mypackage/ops/math.py`:
+
 ```python
-# ops/math.py
-@op(promoted)
 def add(x, y, /): ...
 
 
-# backend/mlx/math.py: no `add`
+def subtract(x, y, /): ...
+```
+
+`mypackage/backend/mlx/math.py`:
+
+```python
+from mlx.core import add
 ```
 
 ## Use instead
 
+`mypackage/ops/math.py`:
+
 ```python
-# backend/mlx/math.py
-from mlx.core import add
+def add(x, y, /): ...
+
+
+def subtract(x, y, /): ...
+```
+
+`mypackage/backend/mlx/math.py`:
+
+```python
+from mlx.core import add, subtract
 ```
 
 ## Fix safety

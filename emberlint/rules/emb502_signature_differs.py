@@ -13,21 +13,37 @@ A call that works on one engine raises on another, or means something else there
 
 ## Example
 
+`mypackage/ops/stats.py`:
+
 ```python
-# ops/stats.py
 def mean(x, /, *, axis=None, keepdims=False): ...
+```
+
+`mypackage/backend/torch/stats.py`:
+
+```python
+import torch
 
 
-# backend/torch/stats.py
-def mean(x, axis=None, keepdim=False):
+def mean(x: torch.Tensor, axis=None, keepdim=False):
     return torch.mean(x, axis, keepdim)
 ```
 
 ## Use instead
 
+`mypackage/ops/stats.py`:
+
 ```python
-# backend/torch/stats.py
-def mean(x, /, *, axis=None, keepdims=False):
+def mean(x, /, *, axis=None, keepdims=False): ...
+```
+
+`mypackage/backend/torch/stats.py`:
+
+```python
+import torch
+
+
+def mean(x: torch.Tensor, /, *, axis=None, keepdims=False):
     return torch.mean(x, axis, keepdims)
 ```
 

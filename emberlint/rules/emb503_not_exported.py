@@ -11,17 +11,48 @@ Users and tools look for operations in one namespace, and do not find this one.
 
 ## Example
 
+`mypackage/ops/__init__.py`:
+
 ```python
-# ops/__init__.py, in a folder with ops/math.py and ops/stats.py
-from mypackage.ops.math import *
+from mypackage.ops.math import add
+```
+
+`mypackage/ops/math.py`:
+
+```python
+def add(x, y, /): ...
+
+
+def subtract(x, y, /): ...
+```
+
+`mypackage/backend/mlx/math.py`:
+
+```python
+from mlx.core import add, subtract
 ```
 
 ## Use instead
 
+`mypackage/ops/__init__.py`:
+
 ```python
-# ops/__init__.py
-from mypackage.ops.math import *
-from mypackage.ops.stats import *
+from mypackage.ops.math import add, subtract
+```
+
+`mypackage/ops/math.py`:
+
+```python
+def add(x, y, /): ...
+
+
+def subtract(x, y, /): ...
+```
+
+`mypackage/backend/mlx/math.py`:
+
+```python
+from mlx.core import add, subtract
 ```
 
 ## Fix safety

@@ -13,16 +13,51 @@ at all.
 
 ## Example
 
+`mypackage/ops/manipulation.py`:
+
 ```python
-# ops/manipulation.py; testing/samples/manipulation.py does not name `reshape`
+from ember_ml.types import Shape, Tensor, TensorLike
+
+
 def reshape(x: TensorLike, /, shape: Shape) -> Tensor: ...
+```
+
+`mypackage/backend/torch/manipulation.py`:
+
+```python
+from torch import reshape
+```
+
+`mypackage/testing/samples/manipulation.py`:
+
+```python
+CALLS = {}
 ```
 
 ## Use instead
 
+`mypackage/ops/manipulation.py`:
+
 ```python
-# testing/samples/manipulation.py
-CALLS = {"reshape": [call(array(2, 3), (3, 2)), call(array(2, 3), (-1,))]}
+from ember_ml.types import Shape, Tensor, TensorLike
+
+
+def reshape(x: TensorLike, /, shape: Shape) -> Tensor: ...
+```
+
+`mypackage/backend/torch/manipulation.py`:
+
+```python
+from torch import reshape
+```
+
+`mypackage/testing/samples/manipulation.py`:
+
+```python
+import numpy as np
+from ember_ml.testing.samples import call
+
+CALLS = {"reshape": [call(np.ones((2, 3)), (3, 2)), call(np.ones((2, 3)), (-1,))]}
 ```
 
 ## Fix safety

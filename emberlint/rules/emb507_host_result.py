@@ -12,15 +12,25 @@ the next operation may create its tensor on another device.
 
 ## Example
 
+`mypackage/backend/torch/linearalg.py`:
+
 ```python
-def norm(x, /):
+import torch
+
+
+def norm(x: torch.Tensor, /):
     return float(torch.linalg.norm(x))
 ```
 
 ## Use instead
 
+`mypackage/backend/torch/linearalg.py`:
+
 ```python
-def norm(x, /):
+import torch
+
+
+def norm(x: torch.Tensor, /):
     return torch.linalg.norm(x)
 ```
 

@@ -9,13 +9,19 @@ The text needs the values, so the tensor is evaluated and copied to the host, ev
 
 ## Example
 ```python
+from ember_ml.types import Tensor
+
+
 def report(loss: Tensor) -> None:
     print(f"loss {loss}")
 ```
 
 ## Use instead
 ```python
-def report(loss: Tensor, verbose: bool) -> None:
+from ember_ml.types import Tensor
+
+
+def report(loss: Tensor) -> None:
     print("loss of shape", loss.shape)
 ```
 

@@ -10,12 +10,20 @@ another program.
 
 ## Example
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def norms(x: Tensor) -> list[Tensor]:
     return [ops.norm(row) for row in x]
 ```
 
 ## Use instead
 ```python
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
 def norms(x: Tensor) -> Tensor:
     return ops.vectorized_map(ops.norm, x)
 ```

@@ -10,13 +10,20 @@ operation uses the same dtype rule on every engine.
 
 ## Example
 ```python
-def mean(x: Tensor, y: Tensor) -> Tensor:
+from ember_ml.types import Tensor
+
+
+def total(x: Tensor, y: Tensor) -> Tensor:
     return x + y
 ```
 
 ## Use instead
 ```python
-def mean(x: Tensor, y: Tensor) -> Tensor:
+from ember_ml import ops
+from ember_ml.types import Tensor
+
+
+def total(x: Tensor, y: Tensor) -> Tensor:
     return ops.add(x, y)
 ```
 

@@ -12,16 +12,27 @@ call returns.
 
 ## Example
 
+`mypackage/ops/math.py`:
+
 ```python
-def scaled(x, factor):
-    return multiply(x, factor)
+from ember_ml.ops import multiply
+
+
+def doubled(x):
+    return multiply(x, 2)
 ```
 
 ## Use instead
 
+`mypackage/ops/math.py`:
+
 ```python
-def scaled(x: TensorLike, factor: float) -> Tensor:
-    return multiply(x, factor)
+from ember_ml.ops import multiply
+from ember_ml.types import Tensor, TensorLike
+
+
+def doubled(x: TensorLike) -> Tensor:
+    return multiply(x, 2)
 ```
 
 ## Fix safety

@@ -10,14 +10,26 @@ The documented function is the contract: a description of the result, and an exa
 
 ## Example
 
+`mypackage/ops/math.py`:
+
 ```python
+from ember_ml.ops import multiply
+from ember_ml.types import Tensor, TensorLike
+
+
 def scaled(x: TensorLike, factor: float) -> Tensor:
     return multiply(x, factor)
 ```
 
 ## Use instead
 
+`mypackage/ops/math.py`:
+
 ```python
+from ember_ml.ops import multiply
+from ember_ml.types import Tensor, TensorLike
+
+
 def scaled(x: TensorLike, factor: float) -> Tensor:
     \"\"\"``x`` times ``factor``.\"\"\"
     return multiply(x, factor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,10 @@ ROOT = Path(ember_ml.__file__).parent
 
 
 def test_importing_loads_no_engine_and_writes_no_file(tmp_path: Path) -> None:
-    code = "import sys, ember_ml, ember_ml.ops; print([m for m in ('numpy', 'torch', 'mlx') if m in sys.modules])"
-    home = {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT.parent)}
+    code = (
+        "import sys, ember_ml, ember_ml.ops; print([m for m in ('numpy', 'torch', 'mlx', 'jax') if m in sys.modules])"
+    )
+    home = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT.parent)}
     done = subprocess.run([sys.executable, "-c", code], env=home, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
     assert list(tmp_path.iterdir()) == []
@@ -39,7 +42,7 @@ print(found.tolist(), "torch._dynamo" in sys.modules)
 @pytest.mark.skipif("torch" not in ember_ml.get_available_backends(), reason="torch is not installed")
 def test_training_on_torch_does_not_import_its_compiler(tmp_path: Path) -> None:
     """Importing it takes longer than importing torch; a user who compiles imports it later."""
-    home = {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT.parent)}
+    home = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT.parent)}
     command = [sys.executable, "-c", TRAIN_AND_COMPILE]
     done = subprocess.run(command, env=home, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["False", "[1.0, 1.0] True"]

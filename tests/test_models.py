@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoders import CASES, difference, reference, torch, transformers
+from decoders import ATTENTION, CASES, difference, reference, torch, transformers
 
 import ember_ml
 from ember_ml import models, ops
@@ -51,7 +51,9 @@ def test_saved_weights_load_in_transformers(backend: Backend, name: str, tmp_pat
     expected = reference(name)
     models.save(models.load(expected.folder), tmp_path, max_shard_size=9000)
     assert len(list(tmp_path.glob("model-*.safetensors"))) > 1
-    loaded, info = type(expected.model).from_pretrained(tmp_path, output_loading_info=True)
+    loaded, info = type(expected.model).from_pretrained(
+        tmp_path, output_loading_info=True, attn_implementation=ATTENTION
+    )
     assert not any(info.values())
     with torch.no_grad():
         scores = loaded.eval()(torch.tensor(expected.tokens)).logits.numpy()
@@ -64,7 +66,8 @@ def test_bfloat16_is_within_its_rounding(backend: Backend, name: str) -> None:
     expected = reference(name)
     model = models.load(expected.folder, dtype="bfloat16")
     assert {ops.to_dtype_str(x.dtype) for x in model.parameters().values()} == {"bfloat16"}
-    theirs = type(expected.model).from_pretrained(expected.folder, dtype=torch.bfloat16).eval()
+    options = {"dtype": torch.bfloat16, "attn_implementation": ATTENTION}
+    theirs = type(expected.model).from_pretrained(expected.folder, **options).eval()
     with torch.no_grad():
         rounded = theirs(torch.tensor(expected.tokens)).logits.float().numpy()
     ours = to_numpy(model(expected.tokens))

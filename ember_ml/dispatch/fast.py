@@ -217,10 +217,9 @@ def python_call(
         form: called with the arguments, if the operation has a form and they do not fit its parameters.
     """
     if _is_plain(operation) and len(operation.parameters) == 1:
-        unary = _unary(table, general, retry)
-        return unary if operation.form is None else _unary_or_form(unary, form)
+        return _unary(table, general, retry, _refuse(operation) if operation.form is None else form)
     if operation.form is None and _is_plain(operation) and len(operation.parameters) == 2:
-        return _binary(table, general, retry)
+        return _binary(table, general, retry, _refuse(operation))
     bind = binder(operation)
     if not _has_fast_path(operation):
         return _general_only(bind if operation.arrange is None else _arranged(operation, bind), form, general)
@@ -242,8 +241,12 @@ def _has_fast_path(operation: Operation) -> bool:
     return bool(operation.tensors) and not any(p.variadic for p in operation.parameters)
 
 
-def _unary(table: Table, general: Any, retry: Any) -> Callable[..., Any]:
-    def call(x: Any, /) -> Any:
+def _unary(table: Table, general: Any, retry: Any, misfit: Any) -> Callable[..., Any]:
+    """Function of one tensor; ``misfit`` is called with the arguments of a call that does not fit."""
+
+    def call(x: Any = REQUIRED, /, *more: Any, **options: Any) -> Any:
+        if more or options or x is REQUIRED:
+            return misfit(_given(x, *more), options)
         row = table.get(type(x))
         if row is not None:
             active, any_run, width, runs, engine, _, _ = row
@@ -259,15 +262,16 @@ def _unary(table: Table, general: Any, retry: Any) -> Callable[..., Any]:
     return call
 
 
-def _unary_or_form(unary: Any, form: Any) -> Callable[..., Any]:
-    def call(x: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return form((x, *args), kwargs) if args or kwargs else unary(x)
-
-    return call
+def _given(*args: Any) -> tuple[Any, ...]:
+    return tuple([value for value in args if value is not REQUIRED])
 
 
-def _binary(table: Table, general: Any, retry: Any) -> Callable[..., Any]:
-    def call(x: Any, y: Any, /) -> Any:
+def _binary(table: Table, general: Any, retry: Any, misfit: Any) -> Callable[..., Any]:
+    """Function of two tensors; ``misfit`` is called with the arguments of a call that does not fit."""
+
+    def call(x: Any = REQUIRED, y: Any = REQUIRED, /, *more: Any, **options: Any) -> Any:
+        if more or options or y is REQUIRED:
+            return misfit(_given(x, y, *more), options)
         row = table.get(type(x))
         kind = type(y)
         if kind is not type(x) and row is not None:
@@ -524,7 +528,7 @@ def _refuse(operation: Operation) -> Callable[..., Any]:
     """Function that raises the error for arguments that do not fit."""
     wrong = binding_error(operation)
 
-    def refuse(*args: Any, **kwargs: Any) -> Any:
+    def refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise wrong(args, kwargs)
 
     return refuse
@@ -534,13 +538,11 @@ def make_call(operation: Operation) -> Callable[..., Any]:
     """The function that users call: the closure, or the extension's equivalent."""
     general = operation.general
     call = python_call(operation, operation.table, general, general.retry, general.call_form)
-    # Python uses this name in errors for arguments that do not fit.
-    call.__qualname__ = operation.function.__qualname__
     parameters = operation.parameters
     if _c is None or not _has_fast_path(operation) or len(parameters) > _MOST_PARAMETERS:
         return call
     return _c.function(  # type: ignore[no-any-return]
-        _refuse(operation) if _is_plain(operation) and operation.form is None else call,
+        call,
         operation.general,
         operation.general.retry,
         tuple(p.name for p in parameters),

@@ -24,13 +24,15 @@ class Older(NamedTuple):
 _ACTIVATIONS = "ember_ml.nn.modules.activations"
 
 MODULES: tuple[Older, ...] = (
-    Older("ember_ml.nn.tensor.common", "ember_ml.nn.tensor", "one module has the tensor and its functions"),
-    Older("ember_ml.nn.tensor.common.dtypes", "ember_ml.nn.tensor", "dtypes are also names of `ember_ml` itself"),
-    Older("ember_ml.nn.tensor.interfaces.dtype", "ember_ml.nn.tensor.interfaces", "one module has both protocols"),
+    Older("ember_ml.nn.tensor.common", "ember_ml.nn.tensor", "the tensor and its functions are in one module"),
+    Older("ember_ml.nn.tensor.common.dtypes", "ember_ml.nn.tensor", "dtypes are also in `ember_ml` itself"),
+    Older("ember_ml.nn.tensor.interfaces.dtype", "ember_ml.nn.tensor.interfaces", "both protocols are in one module"),
     Older("ember_ml.nn.features.common", "ember_ml.nn.features", "one implementation serves every engine"),
-    Older("ember_ml.nn.features.common.tensor_features", "ember_ml.nn.features", "also operations of `ember_ml.ops`"),
+    Older("ember_ml.nn.features.common.tensor_features", "ember_ml.nn.features", "also in `ember_ml.ops`"),
     *(
-        Older(f"{_ACTIVATIONS}.{name}_module", _ACTIVATIONS, "one module has all activations, as functions and classes")
+        Older(
+            f"{_ACTIVATIONS}.{name}_module", _ACTIVATIONS, "all activations, functions and classes, are in one module"
+        )
         for name in ("relu", "sigmoid", "tanh", "softmax", "softplus")
     ),
 )
@@ -70,13 +72,13 @@ SAME: dict[str, str] = {
 }  # fmt: skip
 
 NAMES: tuple[Older, ...] = (
-    Older("ember_ml.ops.set_backend", "ember_ml.set_backend", "nothing has to be updated after it"),
+    Older("ember_ml.ops.set_backend", "ember_ml.set_backend", "operations follow it at once"),
     Older("ember_ml.ops.get_backend", "ember_ml.get_backend", "the name of the active backend"),
     Older("ember_ml.ops.get_backend_module", "ember_ml.get_backend_module", "the module of the active backend"),
-    Older("ember_ml.ops.auto_select_backend", "ember_ml.auto_select_backend", "what detection would choose"),
+    Older("ember_ml.ops.auto_select_backend", "ember_ml.auto_select_backend", "the backend that would be detected"),
     Older("ember_ml.get_device", "ember_ml.ops.get_device", "devices are a category of operations"),
     Older("ember_ml.backend.get_device", "ember_ml.ops.get_device", "devices are a category of operations"),
-    Older("ember_ml.ops.linearalg.diag", "ember_ml.ops.diag", "it builds or takes a diagonal; nothing is solved"),
+    Older("ember_ml.ops.linearalg.diag", "ember_ml.ops.diag", "it builds or extracts a diagonal; it solves nothing"),
     Older("ember_ml.nn.tensor.linalg.diag", "ember_ml.nn.tensor.diag", "the same, for EmberTensors"),
     Older("ember_ml.nn.tensor.DType", "ember_ml.dtypes.EmberDType", "the class of all dtypes"),
     Older("ember_ml.nn.tensor.TensorInterface", "ember_ml.nn.tensor.interfaces.TensorInterface", "for annotations"),
@@ -92,11 +94,11 @@ NAMES: tuple[Older, ...] = (
 # ``x`` and ``data``. Both columns have the same value on every engine.
 CALLS: tuple[Older, ...] = (
     Older("set_backend(backend='numpy')", "set_backend('numpy')", "the parameter is called `name`"),
-    Older("ops.set_backend('numpy')", "set_backend('numpy')", "backends are chosen for the whole library"),
+    Older("ops.set_backend('numpy')", "set_backend('numpy')", "a backend applies to the whole library"),
     Older("get_backend_module().add(data, 2.0)", "ops.add(data, 2.0)", "`ops` follows the active backend"),
     Older("ops.get_device()", "ops.get_default_device()", "where tensors are created"),
     Older("ops.get_device(tensor=x)", "ops.get_device(x)", "where a tensor is"),
-    Older("ops.is_available('metal')", "get_backend() == 'mlx' and ops.is_available('gpu')", "a name of MLX's GPU"),
+    Older("ops.is_available('metal')", "get_backend() == 'mlx' and ops.is_available('gpu')", "`metal` is MLX's GPU"),
     Older("ops.matrix_inv([[2.0]])", "ops.linearalg.inv([[2.0]])", "the name in the array API standard"),
     Older("ops.linearalg.diag(x)", "ops.diag(x)", "or `nn.tensor.linearalg.diag`"),
     Older(
@@ -139,7 +141,7 @@ COMMANDS: tuple[Older, ...] = (
     Older(f"{_ANALYZE} --verbose", "ember-ml ops matrix", "`ember-ml ops plan` lists what would move"),
     Older(f"{_ANALYZE} --migrate --dry-run --verbose", "ember-ml ops plan PACKAGE", "`--backend torch` for one engine"),
     Older(
-        f"{_ANALYZE} --migrate --backend torch", "ember-ml ops migrate PACKAGE --backend torch", "writes the package"
+        f"{_ANALYZE} --migrate --backend torch", "ember-ml ops migrate PACKAGE --backend torch", "changes the package"
     ),
     Older(
         "python utils/emberlint.py PACKAGE --frontend-backend-only --verbose",
@@ -151,8 +153,8 @@ COMMANDS: tuple[Older, ...] = (
 # An option of a script, and the command that has it now.
 OPTIONS: tuple[Older, ...] = (
     Older("utils/analyze_backend_operations.py --verbose", "ember-ml ops migrate --verbose", "shows a diff"),
-    Older("utils/analyze_backend_operations.py --migrate", "ember-ml ops migrate", "a command of its own"),
-    Older("utils/analyze_backend_operations.py --backend", "ember-ml ops migrate --backend", "also of `plan`"),
+    Older("utils/analyze_backend_operations.py --migrate", "ember-ml ops migrate", "now a command"),
+    Older("utils/analyze_backend_operations.py --backend", "ember-ml ops migrate --backend", "`plan` has it too"),
     Older("utils/analyze_backend_operations.py --dry-run", "ember-ml ops migrate --dry-run", "`plan` is the same"),
     Older("utils/emberlint.py --frontend-backend-only", "emberlint --frontend-backend-only", "`--select EMB1`"),
     Older("utils/emberlint.py --verbose", "emberlint --verbose", "why each value is a tensor"),
@@ -168,10 +170,8 @@ _CATEGORIES = {name: name for name in ("math", "random", "device", "comparison")
 # variants belong together.
 GONE: tuple[Older, ...] = (
     Older("emberharmony", "ember_ml", "the former name of the package, EmberHarmony: change the imports"),
-    Older("ember_ml.ops._MASTER_OPS_LIST", "ember_ml.ops.__all__", "each operation is listed by its definition alone"),
-    Older(
-        "ember_ml.ops.stats._STATS_OPS_LIST", "ember-ml ops list --category stats", "a category is a file of operations"
-    ),
+    Older("ember_ml.ops._MASTER_OPS_LIST", "ember_ml.ops.__all__", "operations are no longer listed by hand"),
+    Older("ember_ml.ops.stats._STATS_OPS_LIST", "ember-ml ops list --category stats", "each category is one file"),
     Older(
         "ember_ml.ops.linearalg._LINEARALG_OPS_LIST", "ember-ml ops list --category linearalg", "`--json` for programs"
     ),
@@ -181,32 +181,32 @@ GONE: tuple[Older, ...] = (
         "the classes are in `ember_ml.nn.modules.__all__`",
     ),
     Older("ember_ml.nn.features._FEATURES_OPS_LIST", "ember_ml.nn.features.__all__", "functions and classes"),
-    Older(
-        "ember_ml.ops._update_ops_aliases", "ember_ml.set_backend", "operations follow the backend; nothing is updated"
-    ),
-    Older("ember_ml.ops.stats._update_stats_aliases", "ember_ml.set_backend", "as `_update_ops_aliases`"),
+    Older("ember_ml.ops._update_ops_aliases", "ember_ml.set_backend", "operations follow the active backend"),
+    Older("ember_ml.ops.stats._update_stats_aliases", "ember_ml.set_backend", "see `_update_ops_aliases`"),
     Older(
         "ember_ml.nn.modules.activations._update_activation_aliases",
         "ember_ml.set_backend",
-        "as `_update_ops_aliases`",
+        "see `_update_ops_aliases`",
     ),
-    Older("ember_ml.nn.features._update_features_aliases", "ember_ml.set_backend", "as `_update_ops_aliases`"),
-    Older("ember_ml.ops._aliased_backend", "ember_ml.get_backend()", "there is one active backend, in one place"),
-    Older("ember_ml.ops.stats._aliased_backend_stats", "ember_ml.get_backend()", "as `_aliased_backend`"),
+    Older("ember_ml.nn.features._update_features_aliases", "ember_ml.set_backend", "see `_update_ops_aliases`"),
+    Older("ember_ml.ops._aliased_backend", "ember_ml.get_backend()", "one place holds the active backend"),
+    Older("ember_ml.ops.stats._aliased_backend_stats", "ember_ml.get_backend()", "see `_aliased_backend`"),
     Older(
         "ember_ml.nn.modules.activations._aliased_backend_activations",
         "ember_ml.get_backend()",
-        "as `_aliased_backend`",
+        "see `_aliased_backend`",
     ),
-    Older("ember_ml.ops.original_set_backend", "ember_ml.set_backend", "there is one function of that name"),
-    Older("ember_ml.ops.stats.get_stats_module", "ember_ml.get_backend_module()", "a module has every category"),
+    Older("ember_ml.ops.original_set_backend", "ember_ml.set_backend", "there is only one such function now"),
+    Older("ember_ml.ops.stats.get_stats_module", "ember_ml.get_backend_module()", "one module has every category"),
     Older(
-        "ember_ml.nn.modules.activations.get_activations_module", "ember_ml.get_backend_module()", "`get_stats_module`"
+        "ember_ml.nn.modules.activations.get_activations_module",
+        "ember_ml.get_backend_module()",
+        "see `get_stats_module`",
     ),
     Older("ember_ml.nn.features.features_ops_module", "ember_ml.nn.features", "one implementation for every engine"),
     Older("ember_ml.nn.tensor.common._convert_to_backend_tensor", "ember_ml.ops.asarray", "returns a native tensor"),
     Older("ember_ml.nn.tensor.dtype_instance", "ember_ml.nn.tensor.dtype", "the older name was that of an import"),
-    Older("ember_ml.types.{NumpyArray,TensorType}", "ember_ml.types.Tensor", "annotations name no engine"),
+    Older("ember_ml.types.{NumpyArray,TensorType}", "ember_ml.types.Tensor", "annotations do not name an engine"),
     Older("ember_ml.backend._get_backend_from_file", "ember-ml backend show", "says which place chose the backend"),
     Older("ember_ml.backend.EMBER_BACKEND_FILE", "ember_ml.backend.choice_file()", "the file is the same"),
     Older(
@@ -215,8 +215,8 @@ GONE: tuple[Older, ...] = (
         "`ops.is_available('cuda')` for one device",
     ),
     Older("ember_ml.backend._BACKENDS", "ember_ml.get_available_backends()", "the engines that are installed"),
-    Older("ember_ml.backend._CURRENT_BACKEND_MODULE", "ember_ml.get_backend_module()", "loaded when it is first used"),
-    Older("get_backend().sin(x)", "ops.sin(x)", "`get_backend()` is a name; so with every operation"),
+    Older("ember_ml.backend._CURRENT_BACKEND_MODULE", "ember_ml.get_backend_module()", "loaded on first use"),
+    Older("get_backend().sin(x)", "ops.sin(x)", "`get_backend()` returns a name; the same for every operation"),
     Older("{Numpy,Torch,MLX}Tensor().convert_to_tensor(x)", "ops.convert_to_tensor(x)", "for the active backend"),
     Older(
         "{Numpy,Torch,MLX}{Tensor,Math,Random,Device,Comparison,DType,Solver}Ops",
@@ -229,7 +229,7 @@ GONE: tuple[Older, ...] = (
     Older(
         "ember_ml.backend.{numpy,torch,mlx}.tensor_ops",
         "ember_ml.backend.{numpy,torch,mlx}.creation",
-        "and `manipulation`, for `reshape` and its like",
+        "and `manipulation`, for `reshape` and similar",
     ),
     *(
         Older(
@@ -243,24 +243,24 @@ GONE: tuple[Older, ...] = (
         Older(f"ember_ml.backend.{older}", "ember_ml.ops.convert_to_tensor", "engines convert in `core.py`")
         for older in ("numpy.tensor.tensor.NumpyTensor", "torch.tensor.TorchTensor", "mlx.tensor.MLXTensor")
     ),
-    Older("ember_ml.ops.tensor_ops", "ember_ml.ops.creation", "and `manipulation`, for `reshape` and its like"),
+    Older("ember_ml.ops.tensor_ops", "ember_ml.ops.creation", "and `manipulation`, for `reshape` and similar"),
     *(
-        Older(f"ember_ml.ops.{older}_ops", f"ember_ml.ops.{now}", "its functions are also those of `ember_ml.ops`")
+        Older(f"ember_ml.ops.{older}_ops", f"ember_ml.ops.{now}", "its functions are also in `ember_ml.ops`")
         for older, now in _CATEGORIES.items()
     ),
-    Older("ember_ml.ops.{numpy,torch,mlx}", "ember_ml.backend.{numpy,torch,mlx}", "`ops/` has no code of engines"),
+    Older("ember_ml.ops.{numpy,torch,mlx}", "ember_ml.backend.{numpy,torch,mlx}", "`ops/` has no engine code"),
     Older(
         "ember_ml.ops.{numpy,torch,mlx}.math_ops",
         "ember_ml.backend.{numpy,torch,mlx}.math",
-        "`ember-ml ops migrate` moves such code of a package",
+        "`ember-ml ops migrate` moves such code in your package",
     ),
     Older("utils/analyze_backend_operations.py", "ember-ml ops", "also a module of `ember_ml.tools`"),
-    Older("utils/emberlint.py", "emberlint", "a package with tests of its own"),
+    Older("utils/emberlint.py", "emberlint", "now a package with its own tests"),
     Older(".clinerules-code", "[tool.emberlint]", "in `pyproject.toml`; `emberlint rules` lists the rules"),
-    Older("Frontend-Only Rule", "emberlint explain EMB102", "and the other rules that begin with EMB1"),
-    Older("Backend-Only Rule", "emberlint explain EMB111", "engine code is in `backend/` alone"),
+    Older("Frontend-Only Rule", "emberlint explain EMB102", "and the other EMB1 rules"),
+    Older("Backend-Only Rule", "emberlint explain EMB111", "engine code belongs in `backend/`"),
     Older("rm -rf emberharmony/ops/{torch,mlx,numpy}", "", "`ember-ml ops migrate` removes a folder that it emptied"),
-    Older("python -m pytest tests/", "make test", "with the linter and the type checker; `make quick` is shorter"),
+    Older("python -m pytest tests/", "make test", "also lints and checks types; `make quick` is shorter"),
 )
 
 

@@ -102,12 +102,12 @@ def measured() -> str:
 def options() -> str:
     """Table of the options of other libraries that layers, optimizers and the like accept."""
     rows = [[f"`{name}`", ", ".join(f"`{one}`" for one in meant)] for name, meant in spellings.ACCEPTED.items()]
-    return table(["option", "is"], [[name, meant.replace("+", "` and `")] for name, meant in rows])
+    return table(["option", "means"], [[name, meant.replace("+", "` and `")] for name, meant in rows])
 
 
 def values() -> str:
     """Table of the names of other libraries that are accepted for losses, metrics and initializers."""
-    return table(["name", "is"], [[f'`"{name}"`', f'`"{own[0]}"`'] for name, own in spellings.VALUES.items()])
+    return table(["name", "means"], [[f'`"{name}"`', f'`"{own[0]}"`'] for name, own in spellings.VALUES.items()])
 
 
 def names() -> str:
@@ -133,7 +133,7 @@ def layers() -> str:
 def _older(rows: Sequence[older_names.Older]) -> Callable[[], str]:
     """Table of what earlier versions had and what it is now."""
     return lambda: table(
-        ["earlier", "now", "remark"],
+        ["earlier", "now", "note"],
         [[f"`{older}`", f"`{now}`" if now else "none", remark] for older, now, remark in rows],
     )
 
@@ -147,8 +147,8 @@ def _same_names() -> str:
 
 
 def _calls(engine: str) -> dict[str, Callable[[], str]]:
-    """Tables of an engine's functions: written in another way here, of another meaning here, and the same here."""
-    head = ["their call", "our call", "what differs"]
+    """Tables of an engine's functions: called differently here, of a different meaning here, and the same here."""
+    head = [{"numpy": "NumPy", "jax": "JAX"}.get(engine, engine), "Ember ML", "what differs"]
     return {
         f"{engine}_renamed": lambda: table(head, guides.renamed(engine)),
         f"{engine}_different": lambda: table(head, guides.different(engine)),
@@ -165,7 +165,7 @@ _TORCH_STYLE = re.compile(
 def _foreign_names(torch: bool) -> Callable[[], str]:
     """Table of the names of torch or of Keras for layers, optimizers and the like that have another name here."""
     return lambda: table(
-        ["their name", "here"],
+        ["torch" if torch else "Keras and others", "Ember ML"],
         [[f"`{name}`", meant] for name, meant in spellings.NAMES.items() if bool(_TORCH_STYLE.search(name)) == torch],
     )
 

@@ -12,36 +12,36 @@ from emberlint.rewrite.names import differs, operation_for
 # Parameters that say where or how a result is stored; operations have none of them, and none is needed.
 _STORAGE = words("out where casting order subok signature extobj requires_grad pin_memory layout generator")
 
-_PAIR = "torch returns a pair of values and indices along `dim`, ops the values alone"
-_OTHER = "another result or other arguments: see its help"
+_PAIR = "torch returns `(values, indices)` along `dim`; ops returns only the values"
+_OTHER = "different arguments or results: see its docstring"
 # What differs between functions and operations of the same name, by engine and name.
 _REASONS = {
     "numpy": {
-        "eig": "NumPy returns real numbers where it can, ops always complex ones",
-        "eigvals": "NumPy returns real numbers where it can, ops always complex ones",
-        "load": "ops reads .safetensors, .npz and .npy, into the structure that was saved; nothing is unpickled",
-        "save": "ops takes the path first and any tree of tensors; the suffix is the format",
+        "eig": "NumPy returns real numbers when it can; ops always returns complex numbers",
+        "eigvals": "NumPy returns real numbers when it can; ops always returns complex numbers",
+        "load": "ops reads .safetensors, .npz and .npy, in the structure that was saved, and never unpickles",
+        "save": "ops takes the path first, then any tree of tensors; the suffix sets the format",
     },
     "torch": {
         **dict.fromkeys(("cummax", "cummin", "max", "min", "sort"), _PAIR),
-        **dict.fromkeys(("std", "var"), "`correction` is 1 by default in torch, 0 in ops"),
-        "load": "ops reads .safetensors, .npz and .npy; nothing is unpickled",
-        "median": "torch returns the lower of the middle two, ops their mean",
-        "meshgrid": '`indexing` is "ij" by default in torch, "xy" in ops',
-        "nanmedian": "torch returns the lower of the middle two, ops their mean",
-        "nonzero": "torch returns a row for each element, ops a tuple with the indices of each axis",
-        "save": "ops takes the path first, and pickles nothing",
-        "split": "torch takes the length of a part, ops the number of parts or where to cut, as NumPy",
+        **dict.fromkeys(("std", "var"), "`correction` defaults to 1 in torch, to 0 in ops"),
+        "load": "ops reads .safetensors, .npz and .npy, and never unpickles",
+        "median": "torch returns the lower of the two middle values, ops their mean",
+        "meshgrid": '`indexing` defaults to "ij" in torch, to "xy" in ops',
+        "nanmedian": "torch returns the lower of the two middle values, ops their mean",
+        "nonzero": "torch returns one row per element; ops returns a tuple with the indices along each axis",
+        "save": "ops takes the path first, and never pickles",
+        "split": "torch takes the size of a part; ops takes the number of parts or the split points, as NumPy does",
     },
     "jax": {
-        "load": "ops reads .safetensors, .npz and .npy; nothing is unpickled",
-        "save": "ops takes the path first and any tree of tensors; the suffix is the format",
+        "load": "ops reads .safetensors, .npz and .npy, and never unpickles",
+        "save": "ops takes the path first, then any tree of tensors; the suffix sets the format",
     },
 }
 
 
 def renamed(engine: str) -> list[list[str]]:
-    """Rows of an engine's functions that are written in another way here: their call, our call, what differs."""
+    """Rows of an engine's functions that are called differently here: the call there, the call here, what differs."""
     rows = []
     for path, record in _functions(engine).items():
         operation = operation_for(path)
@@ -51,7 +51,9 @@ def renamed(engine: str) -> list[list[str]]:
             if remark:
                 rows.append([_call(path, theirs), _call(f"ops.{operation}", ours), remark])
     if engine == "jax":
-        rows += [[f"`{path}`", f"`ember_ml.{row.name}`", "a transform"] for path, row in TRANSFORMS.items()]
+        rows += [
+            [f"`{path}`", f"`ember_ml.{row.name}`", "in `ember_ml`, not `ops`"] for path, row in TRANSFORMS.items()
+        ]
     return rows
 
 
@@ -100,7 +102,7 @@ def _remark(path: str, operation: str, theirs: list[str], ours: list[str]) -> st
     """What a reader has to change in a call; empty if nothing."""
     parts = []
     if path.rpartition(".")[2] != operation.rpartition(".")[2]:
-        parts.append("another name")
+        parts.append("renamed")
     for old, new in (("dim", "axis"), ("dims", "axis"), ("keepdim", "keepdims"), ("ddof", "correction")):
         if old in theirs and new in ours and old not in ours:
             parts.append(f"`{old}` is `{new}`")

@@ -122,11 +122,12 @@ def test_both_speeds_make_the_same_calls(name: str, active: str) -> None:
     recorder = Recorder()
     values = operands()
     given = {id(value): label for label, value in values.items()}
+    foreign = values.get("torch int64", values["numpy int64"])
     for fails in (False, True):
         python, native = speeds(REGISTRY[name], recorder, fails)
         for make in (lambda f: (f,), lambda f: (f, f), lambda f: (f, values["float"]), lambda f: (f, values["int"]),
                      lambda f: (values["numpy bool"], f, f), lambda f: (f, values["numpy float32"]),
-                     lambda f: (f, values["torch int64"]), lambda f: (f, values["traced"]),
+                     lambda f: (f, foreign), lambda f: (f, values["traced"]),
                      lambda f: (f, [0], f), lambda f: (f, f, f, f), lambda f: ()):  # fmt: skip
             for first in values.values():
                 args = make(first)
@@ -165,6 +166,7 @@ def test_operations_are_functions_in_every_respect() -> None:
         assert function.__doc__ == operation.function.__doc__
         assert function.__wrapped__ is operation.function
         assert inspect.signature(function) == inspect.signature(operation.function)
+        assert function.__annotations__ == operation.function.__annotations__
         assert typing.get_type_hints(function)["return"] == typing.get_type_hints(operation.function)["return"]
         assert inspect.getsource(function).startswith("@op(")
         assert inspect.isroutine(function)

@@ -33,7 +33,8 @@ def asarray(
     """Tensor of the active backend with the values of ``obj``.
 
     ``obj`` is a number, a nested sequence of numbers and tensors, a NumPy array, an object with ``__array__``,
-    ``__dlpack__`` or the buffer protocol, or a tensor of any engine. Memory is shared where the engines allow it.
+    ``__dlpack__`` or the buffer protocol, or a tensor of any engine. Memory is shared where the engines allow it. An
+    ``EmberTensor`` stays on its engine; its method ``to_backend`` moves it.
 
     Args:
         dtype: the dtype of the result, by default that of ``obj``. Python integers become int64, floats the default
@@ -63,6 +64,8 @@ def convert_to_tensor(
     copy: bool | None = None,
 ) -> Tensor:
     """Tensor of the active backend with the values of ``data``, as ``asarray`` returns it.
+
+    A native tensor of another engine is moved; an ``EmberTensor`` stays on its engine, and ``to_backend`` moves it.
 
     Args:
         dtype, device, copy: as in ``asarray``.

@@ -165,6 +165,7 @@ def test_operations_are_functions_in_every_respect() -> None:
         assert function.__doc__ == operation.function.__doc__
         assert function.__wrapped__ is operation.function
         assert inspect.signature(function) == inspect.signature(operation.function)
+        assert function.__annotations__ == operation.function.__annotations__
         assert typing.get_type_hints(function)["return"] == typing.get_type_hints(operation.function)["return"]
         assert inspect.getsource(function).startswith("@op(")
         assert inspect.isroutine(function)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import cached_property, update_wrapper
+from functools import WRAPPER_ASSIGNMENTS, cached_property, update_wrapper
 from types import CodeType
 from typing import Any, TypeVar
 
@@ -65,7 +65,8 @@ class Operation:
         self.key = len(_operations)
         _operations.append(self)
         self.call: Callable[..., Any] = fast.make_call(self)
-        update_wrapper(self.call, function)
+        # From Python 3.14 on, the default is __annotate__ alone, from which only Python functions make __annotations__.
+        update_wrapper(self.call, function, assigned=(*WRAPPER_ASSIGNMENTS, "__annotations__"))
         self.call.__operation__ = self  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:

@@ -122,11 +122,12 @@ def test_both_speeds_make_the_same_calls(name: str, active: str) -> None:
     recorder = Recorder()
     values = operands()
     given = {id(value): label for label, value in values.items()}
+    foreign = values.get("torch int64", values["numpy int64"])
     for fails in (False, True):
         python, native = speeds(REGISTRY[name], recorder, fails)
         for make in (lambda f: (f,), lambda f: (f, f), lambda f: (f, values["float"]), lambda f: (f, values["int"]),
                      lambda f: (values["numpy bool"], f, f), lambda f: (f, values["numpy float32"]),
-                     lambda f: (f, values["torch int64"]), lambda f: (f, values["traced"]),
+                     lambda f: (f, foreign), lambda f: (f, values["traced"]),
                      lambda f: (f, [0], f), lambda f: (f, f, f, f), lambda f: ()):  # fmt: skip
             for first in values.values():
                 args = make(first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -555,7 +556,7 @@ def test_a_block_decorates_a_coroutine(name: str) -> None:
     async def many() -> list[list[str]]:
         return await asyncio.gather(names(), names())
 
-    assert asyncio.iscoroutinefunction(names)
+    assert inspect.iscoroutinefunction(names)
     assert asyncio.run(many()) == [[name, name]] * 2
     assert get_backend() == "numpy"
     assert backends.process_backend() is backends.load("numpy")

@@ -179,7 +179,8 @@ def _tokens(data: bytes) -> list[tuple[int, int]]:
     try:
         tokens = list(tokenize.tokenize(io.BytesIO(data).readline))
         text = data.decode()
-    except (tokenize.TokenError, SyntaxError, UnicodeDecodeError, ValueError):
+    except (tokenize.TokenError, SyntaxError, UnicodeDecodeError, ValueError, SystemError):
+        # Python 3.12 and 3.13: a null byte after a dedent is a SystemError; python/cpython#140576
         return _words(data)
     starts = [0]
     for line in text.splitlines(keepends=True):

@@ -89,8 +89,8 @@ def test_the_fix_of_an_unused_suppression_keeps_other_comments(before: str, afte
     assert before[: edit.start] + edit.text + before[edit.end :] == after
 
 
-def test_a_comment_that_is_no_text_ends_the_search_for_comments() -> None:
-    """Python parses such a file, unlike its tokenizer; newer versions may do neither."""
+def test_a_comment_that_is_no_text() -> None:
+    """Python 3.11 parses such a file, but its tokenizer stops there; 3.13 reads on; 3.14 does not parse it."""
     data = b"import numpy  # noqa: EMB101\nx = 1\n# caf\xe9\nimport numpy  # noqa: EMB101\n"
     found = [(finding.code, finding.line) for finding in linter.lint(data, "m.py", CONFIG).findings]
-    assert found in ([("EMB101", 4)], [("EMB001", 3)])
+    assert found in ([("EMB101", 4)], [], [("EMB001", 3)])

@@ -1224,10 +1224,27 @@ def test_a_checkpoint_that_is_named_must_be_there(backend: Backend, tmp_path: Pa
     trainer(training.Checkpoint(tmp_path / "run")).fit(X, Y)
     (path,) = (tmp_path / "run").iterdir()
     assert len(trainer().fit(X, Y, epochs=2, resume=path)) == 2
-    for there_is_none in (tmp_path / "elsewhere", tmp_path / "one.safetensors"):
-        assert len(trainer().fit(X, Y, resume=there_is_none)) == 1
+    assert len(trainer().fit(X, Y, resume=tmp_path / "elsewhere")) == 1
+    for name in ("one.safetensors", "run/checkpont.npz", "absent/one.safetensors"):
+        mine = trainer(training.Checkpoint(tmp_path / "other.safetensors"), training.Checkpoint(tmp_path))
+        with pytest.raises(FileNotFoundError, match=f"resume must be a file that exists .* got '.*{name}'"):
+            mine.fit(X, Y, resume=tmp_path / name)
+        assert mine.step == 0
     with pytest.raises(FileNotFoundError, match="checkpoint-00000099"):
         trainer().fit(X, Y, resume=path.with_name("checkpoint-00000099.safetensors"))
+
+
+def test_a_run_that_may_be_started_again_names_the_file_that_it_writes(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first start finds no file; the next ones go on from it."""
+    monkeypatch.chdir(tmp_path)
+    for epochs, done in ((2, 0), (3, 2)):
+        mine = trainer(training.Checkpoint("run/last.safetensors"))
+        begun: list[int] = []
+        mine.callbacks.append(training.LambdaCallback(on_fit_begin=lambda one, begun=begun: begun.append(one.epoch)))
+        assert len(mine.fit(X, Y, epochs=epochs, resume=tmp_path / "run" / "last.safetensors")) == epochs
+        assert begun == [done]
 
 
 @pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: (x,), lambda x: [x], lambda x: (x, None)])

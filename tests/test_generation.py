@@ -148,12 +148,27 @@ def test_the_tokens_of_the_configuration_stop_by_default(tmp_path: Path) -> None
 def test_texts_end_at_the_last_position(backend: Backend) -> None:
     found = model()
     prompt = [1] * 90
-    assert len(found.generate(prompt, 20, temperature=0)) == 6
-    short, long = found.generate([[2, 3], prompt], 20, temperature=0)
+    cut = "a text ends after 6 of max_tokens=20 tokens, since its prompt has 90 and the model has 96 positions"
+    with pytest.warns(UserWarning, match=cut) as caught:
+        text = found.generate(prompt, 20, temperature=0)
+    assert caught[0].filename == __file__
+    assert len(text) == 6
+    with pytest.warns(UserWarning, match=cut):
+        short, long = found.generate([[2, 3], prompt], 20, temperature=0)
     assert short == found.generate([2, 3], 20, temperature=0)
-    assert long == found.generate(prompt, 20, temperature=0)
-    assert found.generate([1] * 96, 20, temperature=0) == []
-    assert found.generate([1], 0) == []
+    assert long == text
+    with pytest.warns(UserWarning, match=cut):
+        assert list(found.stream(prompt, 20, temperature=0)) == text
+    with pytest.warns(UserWarning, match="a text ends after 0 of max_tokens=20 tokens"):
+        assert found.generate([1] * 96, 20, temperature=0) == []
+
+
+def test_texts_that_end_as_they_were_asked_to_give_no_warning(backend: Backend) -> None:
+    found = model()
+    assert found.generate([1] * 96, 0) == []
+    text = found.generate([1] * 90, 6, temperature=0)
+    assert len(text) == 6
+    assert found.generate([1] * 90, 20, temperature=0, stop=text[-1]) == text[: text.index(text[-1])]
 
 
 def test_a_model_in_training_mode_is_back_in_it(backend: Backend) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import ReferenceType, ref
 
@@ -21,6 +22,7 @@ from ember_ml.backend import use_backend
 from ember_ml.dtypes import written
 from ember_ml.errors import warn
 from ember_ml.extend import Recording, load_backend, unchecked
+from ember_ml.models.files import absent
 from ember_ml.ops import random
 
 if TYPE_CHECKING:
@@ -461,14 +463,20 @@ class _Adapter:
 
 
 def load_tokenizer(folder: Any) -> Tokenizer:
-    """Tokenizer of a model, from the ``tokenizer.json`` in its folder; needs the package ``tokenizers``."""
-    from pathlib import Path
+    """Tokenizer of a model, from the ``tokenizer.json`` in its folder; needs the package ``tokenizers``.
 
-    path = Path(folder) / "tokenizer.json"
-    if not Path(folder).exists():
-        raise FileNotFoundError(f"folder must be the folder of a model, got {str(folder)!r}, which does not exist")
+    Args:
+        folder: the folder, or a file in it, as for ``load``.
+    """
+    place = Path(folder)
+    if not place.exists():
+        raise absent("load_tokenizer: folder", place)
+    path = (place if place.is_dir() else place.parent) / "tokenizer.json"
     if not path.is_file():
-        raise FileNotFoundError(f"{folder} must have tokenizer.json for prompts that are text, got none")
+        raise FileNotFoundError(
+            f"load_tokenizer: {path.parent} must have tokenizer.json for prompts that are text, got none; prompts that "
+            "are tokens need none"
+        )
     try:
         from tokenizers import Tokenizer as Inner
     except ImportError:

@@ -214,6 +214,48 @@ def test_early_stopping_restores_the_best() -> None:
         training.EarlyStopping(mode="up")
 
 
+@pytest.mark.parametrize("callback", [training.EarlyStopping, training.ReduceLROnPlateau])
+def test_a_monitor_that_is_not_there_has_a_hint(backend: Backend, callback: Any) -> None:
+    with pytest.raises(
+        ValueError, match="got 'val_loss'; give fit validation_data for the metrics that start with val_"
+    ):
+        trainer(callback("val_loss")).fit(X, Y)
+    for name, meant in (("val_acuracy", "val_accuracy"), ("los", "loss")):
+        with pytest.raises(ValueError, match=f"got '{name}'; did you mean '{meant}'"):
+            trainer(callback(name)).fit(X, Y, validation_data=(X, Y))
+
+
+@pytest.mark.parametrize("name", ["acc", "val_acc"])
+def test_a_monitor_has_the_names_that_metrics_have(backend: Backend, name: str) -> None:
+    found = {}
+    for monitor in (name, name.replace("acc", "accuracy")):
+        stopping = training.EarlyStopping(monitor, patience=0)
+        found[monitor] = trainer(stopping, metrics=["acc"]).fit(X, Y, epochs=9, validation_data=(X, Y)), stopping
+    (first, one), (second, other) = found.values()
+    assert first["accuracy"] == second["accuracy"]
+    assert one.watch.best == other.watch.best > 0
+
+
+@pytest.mark.parametrize(
+    "as_labels", [np.array, list, lambda y: np.array(y, dtype=object)], ids=["text", "list", "object"]
+)
+def test_labels_that_are_text_must_be_encoded(backend: Backend, as_labels: Any) -> None:
+    labels = as_labels(["cat", "dog"] * 25)
+    expected = "Trainer: y must be numbers, got text such as 'cat'; encode the labels as integers"
+    for call in (
+        lambda: trainer().fit(X, labels),
+        lambda: trainer().fit(X, Y, validation_data=(X, labels)),
+        lambda: trainer().fit([(X, labels)]),
+        lambda: trainer().evaluate(X, labels),
+    ):
+        with pytest.raises(TypeError, match=expected):
+            call()
+    with pytest.raises(TypeError, match="Trainer: x must be numbers, got text such as 'cat'; encode it as numbers"):
+        trainer().fit(labels, Y)
+    with pytest.raises(TypeError, match="Trainer: x must be numbers, got text such as 'cat'"):
+        trainer().fit({"a": X, "b": labels}, Y)
+
+
 def test_what_better_means() -> None:
     for monitor, values, expected in (
         ("val_loss", [3.0, 2.0, 2.5, float("nan"), 1.0], [True, True, False, False, True]),

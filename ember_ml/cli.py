@@ -6,6 +6,7 @@ import argparse
 import os
 import platform
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
@@ -110,11 +111,13 @@ a password, and the program and its Python must have the same path there.
 
 _GENERATE = """Continues a text with a model in a folder, in the layout of Hugging Face: config.json,
 model.safetensors and tokenizer.json. The text is printed while it is computed.
-One seed gives one text on every engine."""
+One seed gives one text on every engine. With --tokens, prompt and result are numbers
+of tokens, and tokenizer.json is not needed."""
 
 _GENERATE_EXAMPLES = """examples:
   ember-ml generate gpt2 "Once upon a time"
   ember-ml generate gpt2 "Once" --max-tokens 50 --temperature 0.7 --top-p 0.9 --seed 7
+  ember-ml generate gpt2 "7454 2402 257" --tokens
   EMBER_ML_BACKEND=numpy ember-ml generate gpt2 "Once" --seed 7 --json
 """
 
@@ -185,13 +188,20 @@ def _parser() -> argparse.ArgumentParser:
         "folder", metavar="FOLDER", help="where config.json, model.safetensors and tokenizer.json are"
     )
     generate.add_argument("prompt", metavar="PROMPT", help="the beginning of the text")
+    generate.add_argument(
+        "--tokens",
+        action="store_true",
+        help="PROMPT is numbers of tokens, such as '5 9 1' or 5,9,1, and so is the result",
+    )
     generate.add_argument("--max-tokens", metavar="N", type=_count, default=128, help="how much to add (default: 128)")
     generate.add_argument(
         "--temperature", metavar="T", type=float, default=1.0, help="0 for the most probable token (default: 1)"
     )
     generate.add_argument("--top-k", metavar="K", type=_positive, help="choose among so many tokens (default: all)")
     generate.add_argument("--top-p", metavar="P", type=float, help="choose among so much probability (default: 1)")
-    generate.add_argument("--stop", metavar="TEXT", action="append", help="end before this text; may be repeated")
+    generate.add_argument(
+        "--stop", metavar="TEXT", action="append", help="end before this text, or token; may be repeated"
+    )
     generate.add_argument("--seed", metavar="S", type=_seed, help="of the random choices (default: a new one)")
     generate.add_argument("--dtype", metavar="DTYPE", help="of the weights (default: that of the file)")
     generate.add_argument("--device", metavar="DEVICE", help="where to compute (default: the default device)")
@@ -224,28 +234,48 @@ def _seed(text: str) -> int:
 def _generate(options: argparse.Namespace) -> int:
     from ember_ml import models
 
+    names = ("max_tokens", "temperature", "top_k", "top_p", "stop", "seed")
+    settings = {name: getattr(options, name) for name in names}
+    prompt, ends, tokenizer = options.prompt, options.stop, None
+    notes: list[Any] = []
     try:
-        tokenizer = models.load_tokenizer(options.folder)
+        if options.tokens:
+            prompt = _tokens("PROMPT", prompt)
+            ends = ends and [token for text in ends for token in _tokens("--stop", text)]
+        else:
+            tokenizer = models.load_tokenizer(options.folder)
         model = models.load(options.folder, options.dtype, options.device)
-        settings = {
-            name: getattr(options, name) for name in ("max_tokens", "temperature", "top_k", "top_p", "stop", "seed")
-        }
-        if options.stop is not None:
+        if ends is not None:
             # Besides the tokens that end every text of the model.
-            ends = model.config.extra.get("eos_token_id")
-            settings["stop"] = options.stop + (ends if isinstance(ends, list) else [] if ends is None else [ends])
-        pieces = []
-        for piece in model.stream(options.prompt, tokenizer=tokenizer, **settings):
-            pieces.append(piece)
-            if not options.json:
-                print(piece, end="", flush=True)
-    except (ImportError, TypeError, ValueError) as error:
-        return complain(error, FAILED)
+            others = model.config.extra.get("eos_token_id")
+            settings["stop"] = ends + (others if isinstance(others, list) else [] if others is None else [others])
+        pieces: list[Any] = []
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: notes.append(message)
+            for piece in model.stream(prompt, tokenizer=tokenizer, **settings):
+                if not options.json:
+                    print(" " if options.tokens and pieces else "", piece, sep="", end="", flush=True)
+                pieces.append(piece)
+    except BrokenPipeError:
+        raise
+    except (EmberError, ImportError, OSError, TypeError, ValueError) as error:
+        return complain(error, MISUSED)
     if options.json:
-        print_json({"backend": model.backend, "prompt": options.prompt, "text": "".join(pieces), "seed": options.seed})
+        result = {"tokens": pieces} if options.tokens else {"text": "".join(pieces)}
+        print_json({"backend": model.backend, "prompt": prompt, **result, "seed": options.seed})
     else:
         print()
+    for note in notes:
+        print("ember-ml: note:", note, file=sys.stderr)
     return 0
+
+
+def _tokens(name: str, text: str) -> list[int]:
+    """Numbers of tokens, separated by spaces or commas."""
+    words = text.replace(",", " ").split()
+    if not words or not all(word.isdecimal() for word in words):
+        raise UsageError(f"{name} must be numbers of tokens for --tokens, such as '5 9 1' or 5,9,1, got {text!r}")
+    return [int(word) for word in words]
 
 
 def _info(options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import gc
 import json
 import pickle
 import sys
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -148,12 +149,27 @@ def test_the_tokens_of_the_configuration_stop_by_default(tmp_path: Path) -> None
 def test_texts_end_at_the_last_position(backend: Backend) -> None:
     found = model()
     prompt = [1] * 90
-    assert len(found.generate(prompt, 20, temperature=0)) == 6
-    short, long = found.generate([[2, 3], prompt], 20, temperature=0)
+    cut = "a text ends after 6 of max_tokens=20 tokens, since its prompt has 90 and the model has 96 positions"
+    with pytest.warns(UserWarning, match=cut) as caught:
+        text = found.generate(prompt, 20, temperature=0)
+    assert caught[0].filename == __file__
+    assert len(text) == 6
+    with pytest.warns(UserWarning, match=cut):
+        short, long = found.generate([[2, 3], prompt], 20, temperature=0)
     assert short == found.generate([2, 3], 20, temperature=0)
-    assert long == found.generate(prompt, 20, temperature=0)
-    assert found.generate([1] * 96, 20, temperature=0) == []
-    assert found.generate([1], 0) == []
+    assert long == text
+    with pytest.warns(UserWarning, match=cut):
+        assert list(found.stream(prompt, 20, temperature=0)) == text
+    with pytest.warns(UserWarning, match="a text ends after 0 of max_tokens=20 tokens"):
+        assert found.generate([1] * 96, 20, temperature=0) == []
+
+
+def test_texts_that_end_as_they_were_asked_to_give_no_warning(backend: Backend) -> None:
+    found = model()
+    assert found.generate([1] * 96, 0) == []
+    text = found.generate([1] * 90, 6, temperature=0)
+    assert len(text) == 6
+    assert found.generate([1] * 90, 20, temperature=0, stop=text[-1]) == text[: text.index(text[-1])]
 
 
 def test_a_model_in_training_mode_is_back_in_it(backend: Backend) -> None:
@@ -276,21 +292,75 @@ def test_the_command_streams_a_text(backend: Backend, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == text[: text.index(stop)] + "\n"
 
 
+def test_the_command_takes_tokens(
+    backend: Backend, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a tokenizer, and without the package."""
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    found = model()
+    models.save(found, tmp_path)
+    tokens = found.generate([5, 9, 1], 6, seed=7)
+    options = ["--tokens", "--max-tokens", "6", "--seed", "7"]
+    for folder, prompt in ((tmp_path, "5 9 1"), (tmp_path, "5,9,1"), (tmp_path / "model.safetensors", " 5, 9, 1 ")):
+        assert main(["generate", str(folder), prompt, *options]) == 0
+        assert capsys.readouterr().out == " ".join(map(str, tokens)) + "\n"
+    assert main(["generate", str(tmp_path), "5 9 1", *options, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts == {"backend": backend.name, "prompt": [5, 9, 1], "tokens": tokens, "seed": 7}
+    assert main(["generate", str(tmp_path), "5 9 1", *options, "--stop", str(tokens[2])]) == 0
+    assert capsys.readouterr().out.split() == [str(token) for token in tokens[: tokens.index(tokens[2])]]
+
+
+def test_the_command_notes_that_a_text_was_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ember_ml.use_backend("numpy"), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        models.save(model(), tmp_path)
+        assert main(["generate", str(tmp_path), ",".join(["1"] * 95), "--tokens", "--seed", "7"]) == 0
+    out, err = capsys.readouterr()
+    assert len(out.split()) == 1
+    assert err.startswith("ember-ml: note: generate: a text ends after 1 of max_tokens=128 tokens")
+    assert err.count("\n") == 1
+
+
 def test_the_command_says_what_is_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def complaint(*arguments: str) -> str:
+        assert main(["generate", *arguments]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("ember-ml: error: ")
+        assert err.count("\n") == 1
+        return err
+
     with ember_ml.use_backend("numpy"):
-        assert main(["generate", str(tmp_path), "text"]) == 1
-        assert "tokenizer.json" in capsys.readouterr().err
+        for options in ((), ("--tokens",)):
+            assert "must be a folder or file that exists, got 'nofolder'" in complaint("nofolder", "1", *options)
+        weights = tmp_path / "model.safetensors"
+        weights.write_bytes(b"")
+        for place in (tmp_path, weights):
+            assert f"load_tokenizer: {tmp_path} must have tokenizer.json for" in complaint(str(place), "text")
+        assert "must have config.json" in complaint(str(tmp_path), "1", "--tokens")
         (tmp_path / "tokenizer.json").write_text("{}")
-        assert main(["generate", str(tmp_path), "text"]) == 1
-        assert "must be a file of the tokenizers package" in capsys.readouterr().err
+        assert "must be a file of the tokenizers package" in complaint(str(tmp_path), "text")
         folder = str(folder_with_tokenizer())
-        assert main(["generate", folder, "w1", "--top-p", "2"]) == 1
-        assert "top_p must be > 0 and <= 1, got 2.0" in capsys.readouterr().err
+        assert "top_p must be > 0 and <= 1, got 2.0" in complaint(folder, "w1", "--top-p", "2")
+        for prompt in ("w1", "", "1 -2", "1.5"):
+            assert (
+                f"PROMPT must be numbers of tokens for --tokens, such as '5 9 1' or 5,9,1, got {prompt!r}"
+                in complaint(folder, prompt, "--tokens")
+            )
+        assert "--stop must be numbers of tokens" in complaint(folder, "1", "--tokens", "--stop", "end")
+        assert "tokens must be >= 0 and < 100, got 100" in complaint(folder, "100", "--tokens")
         monkeypatch.setitem(sys.modules, "tokenizers", None)
-        assert main(["generate", folder, "w1"]) == 1
-        assert "pip install 'ember-ml[models]'" in capsys.readouterr().err
+        assert "pip install 'ember-ml[models]'" in complaint(folder, "w1")
+
+
+@pytest.mark.parametrize("load", [models.load, models.load_tokenizer])
+def test_a_model_that_is_not_there_has_to_be_downloaded(load: Any, tmp_path: Path) -> None:
+    expected = rf"^{load.__name__}: folder.* must be a folder or file that exists, got '.*gpt2'; .*: hf download \S+ --"
+    with pytest.raises(FileNotFoundError, match=expected):
+        load(tmp_path / "gpt2")
 
 
 class Kept:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -325,6 +326,38 @@ def test_bad_values_are_value_errors(backend: Backend, wrong: Any) -> None:
 def test_classes_and_lengths_out_of_range_are_index_errors(backend: Backend, wrong: Any) -> None:
     with pytest.raises(IndexError):
         wrong()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        ops.sparse_categorical_crossentropy,
+        partial(ops.sparse_categorical_crossentropy, from_logits=True),
+        partial(ops.sparse_categorical_crossentropy, from_logits=True, label_smoothing=0.1),
+        partial(ops.linear_crossentropy, weight=np.eye(3, dtype="float32"), chunk=2),
+    ],
+    ids=["probabilities", "logits", "smoothing", "linear"],
+)
+@pytest.mark.parametrize("labels", [[0, 1, -100], [0, -1, 3], [3, 1, 2], [0, 1, 7]], ids=str)
+def test_labels_out_of_range_have_one_message(backend: Backend, loss: Any, labels: list[int]) -> None:
+    """In the words of the loss, also where the engine or another operation finds them, alone and in a gradient."""
+    x = ops.ones((3, 3))
+    wrong = min(labels) if min(labels) < 0 else max(labels)
+    expected = rf"(?m)^(sparse_categorical|linear)_crossentropy: y_true must be from 0 to 2, got {wrong}$"
+    with pytest.raises(IndexError, match=expected):
+        loss(labels, x)
+    with pytest.raises(IndexError, match=expected):
+        ember_ml.value_and_grad(lambda x: loss(ops.asarray(labels), x))(x)
+
+
+def test_labels_out_of_range_along_another_axis(backend: Backend) -> None:
+    logits = ops.ones((2, 3, 4, 5))
+    for axis, shape in ((0, (3, 4, 5)), (1, (2, 4, 5)), (2, (2, 3, 5))):
+        labels = ops.index_update(ops.zeros(shape, dtype="int64"), (0, 1, 2), -1)
+        with pytest.raises(IndexError, match=f"y_true must be from 0 to {logits.shape[axis] - 1}, got -1"):
+            ops.sparse_categorical_crossentropy(labels, logits, axis=axis, from_logits=True)
+        with pytest.raises(ValueError, match=f"the shape of y_pred without axis {axis}, got"):
+            ops.sparse_categorical_crossentropy(labels[0], logits, axis=axis, from_logits=True)
 
 
 # Those of PyTorch do not divide probabilities by their sum, and so have another gradient.

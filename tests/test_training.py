@@ -214,6 +214,48 @@ def test_early_stopping_restores_the_best() -> None:
         training.EarlyStopping(mode="up")
 
 
+@pytest.mark.parametrize("callback", [training.EarlyStopping, training.ReduceLROnPlateau])
+def test_a_monitor_that_is_not_there_has_a_hint(backend: Backend, callback: Any) -> None:
+    with pytest.raises(
+        ValueError, match="got 'val_loss'; give fit validation_data for the metrics that start with val_"
+    ):
+        trainer(callback("val_loss")).fit(X, Y)
+    for name, meant in (("val_acuracy", "val_accuracy"), ("los", "loss")):
+        with pytest.raises(ValueError, match=f"got '{name}'; did you mean '{meant}'"):
+            trainer(callback(name)).fit(X, Y, validation_data=(X, Y))
+
+
+@pytest.mark.parametrize("name", ["acc", "val_acc"])
+def test_a_monitor_has_the_names_that_metrics_have(backend: Backend, name: str) -> None:
+    found = {}
+    for monitor in (name, name.replace("acc", "accuracy")):
+        stopping = training.EarlyStopping(monitor, patience=0)
+        found[monitor] = trainer(stopping, metrics=["acc"]).fit(X, Y, epochs=9, validation_data=(X, Y)), stopping
+    (first, one), (second, other) = found.values()
+    assert first["accuracy"] == second["accuracy"]
+    assert one.watch.best == other.watch.best > 0
+
+
+@pytest.mark.parametrize(
+    "as_labels", [np.array, list, lambda y: np.array(y, dtype=object)], ids=["text", "list", "object"]
+)
+def test_labels_that_are_text_must_be_encoded(backend: Backend, as_labels: Any) -> None:
+    labels = as_labels(["cat", "dog"] * 25)
+    expected = "Trainer: y must be numbers, got text such as 'cat'; encode the labels as integers"
+    for call in (
+        lambda: trainer().fit(X, labels),
+        lambda: trainer().fit(X, Y, validation_data=(X, labels)),
+        lambda: trainer().fit([(X, labels)]),
+        lambda: trainer().evaluate(X, labels),
+    ):
+        with pytest.raises(TypeError, match=expected):
+            call()
+    with pytest.raises(TypeError, match="Trainer: x must be numbers, got text such as 'cat'; encode it as numbers"):
+        trainer().fit(labels, Y)
+    with pytest.raises(TypeError, match="Trainer: x must be numbers, got text such as 'cat'"):
+        trainer().fit({"a": X, "b": labels}, Y)
+
+
 def test_what_better_means() -> None:
     for monitor, values, expected in (
         ("val_loss", [3.0, 2.0, 2.5, float("nan"), 1.0], [True, True, False, False, True]),
@@ -1224,10 +1266,27 @@ def test_a_checkpoint_that_is_named_must_be_there(backend: Backend, tmp_path: Pa
     trainer(training.Checkpoint(tmp_path / "run")).fit(X, Y)
     (path,) = (tmp_path / "run").iterdir()
     assert len(trainer().fit(X, Y, epochs=2, resume=path)) == 2
-    for there_is_none in (tmp_path / "elsewhere", tmp_path / "one.safetensors"):
-        assert len(trainer().fit(X, Y, resume=there_is_none)) == 1
+    assert len(trainer().fit(X, Y, resume=tmp_path / "elsewhere")) == 1
+    for name in ("one.safetensors", "run/checkpont.npz", "absent/one.safetensors"):
+        mine = trainer(training.Checkpoint(tmp_path / "other.safetensors"), training.Checkpoint(tmp_path))
+        with pytest.raises(FileNotFoundError, match=f"resume must be a file that exists .* got '.*{name}'"):
+            mine.fit(X, Y, resume=tmp_path / name)
+        assert mine.step == 0
     with pytest.raises(FileNotFoundError, match="checkpoint-00000099"):
         trainer().fit(X, Y, resume=path.with_name("checkpoint-00000099.safetensors"))
+
+
+def test_a_run_that_may_be_started_again_names_the_file_that_it_writes(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first start finds no file; the next ones go on from it."""
+    monkeypatch.chdir(tmp_path)
+    for epochs, done in ((2, 0), (3, 2)):
+        mine = trainer(training.Checkpoint("run/last.safetensors"))
+        begun: list[int] = []
+        mine.callbacks.append(training.LambdaCallback(on_fit_begin=lambda one, begun=begun: begun.append(one.epoch)))
+        assert len(mine.fit(X, Y, epochs=epochs, resume=tmp_path / "run" / "last.safetensors")) == epochs
+        assert begun == [done]
 
 
 @pytest.mark.parametrize("wrapped", [lambda x: x, lambda x: (x,), lambda x: [x], lambda x: (x, None)])

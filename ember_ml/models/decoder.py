@@ -132,7 +132,8 @@ class Decoder(PretrainedModel):
 
         Args:
             prompt: tokens, or text if there is a tokenizer; or a list of such.
-            max_tokens: greatest number of tokens to add.
+            max_tokens: greatest number of tokens to add. A text that reaches the last position of the model
+                (``max_position_embeddings`` of most configurations) ends there, with a warning.
             temperature: divides the scores; at 0 the token with the greatest score is chosen.
             top_k: choose among the tokens with the greatest scores, as many as this.
             top_p: choose among the most probable tokens whose probabilities sum to this.

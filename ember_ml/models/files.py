@@ -42,7 +42,7 @@ def locate(folder_or_file: str | os.PathLike[str]) -> tuple[Path, list[Path], Pa
     """Folder of a model, its files of weights, and its index if it has one."""
     place = Path(folder_or_file)
     if not place.exists():
-        raise FileNotFoundError(f"folder_or_file must be a folder of a model, got {str(place)!r}, which does not exist")
+        raise absent("load: folder_or_file", place)
     if place.is_dir():
         if (place / INDEX).is_file() and not (place / WEIGHTS).is_file():
             return place, [], place / INDEX
@@ -56,6 +56,14 @@ def locate(folder_or_file: str | os.PathLike[str]) -> tuple[Path, list[Path], Pa
     if place.suffix != ".safetensors":
         raise ValueError(f"folder_or_file must be a folder, a .safetensors file or its index, got {str(place)!r}")
     return place.parent, [place], None
+
+
+def absent(what: str, place: Path) -> FileNotFoundError:
+    """Error for a folder or file of a model that does not exist."""
+    return FileNotFoundError(
+        f"{what} must be a folder or file that exists, got {str(place)!r}; download a model first, such as: "
+        "hf download openai-community/gpt2 --local-dir gpt2"
+    )
 
 
 def _pickled(path: Path) -> str:

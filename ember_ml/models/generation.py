@@ -13,13 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import ReferenceType, ref
 
 from ember_ml import ops, transform, tree
 from ember_ml.backend import use_backend
 from ember_ml.dtypes import written
+from ember_ml.errors import warn
 from ember_ml.extend import Recording, load_backend, unchecked
+from ember_ml.models.files import absent
 from ember_ml.ops import random
 
 if TYPE_CHECKING:
@@ -337,11 +340,14 @@ class _Text:
 
     def __init__(self, request: _Request, length: int, limit: int, tokenizer: Tokenizer | None) -> None:
         self.request, self.tokenizer = request, tokenizer
+        self.length, self.limit = length, limit
         self.left = min(request.max_tokens, limit - length)
         self.tokens: list[int] = []
         self.text = ""
         self.given = 0
         self.is_done = self.left <= 0
+        # Whether the text ends because the model has no position for another token.
+        self.is_cut = self.is_done and request.max_tokens > 0
 
     def add(self, token: int) -> None:
         """Add a token, and note whether the text ends."""
@@ -352,13 +358,14 @@ class _Text:
             return
         self.tokens.append(token)
         self.is_done = len(self.tokens) >= self.left
+        self.is_cut = self.is_done and self.left < self.request.max_tokens
         if self.tokenizer is None:
             return
         self.text = self.tokenizer.decode(self.tokens)
         found = [place for place in map(self.text.find, self.request.stop_texts) if place >= 0]
         if found:
             self.text = self.text[: min(found)]
-            self.is_done = True
+            self.is_done, self.is_cut = True, False
 
     def piece(self) -> str:
         """Text that is certain, and was not given away before."""
@@ -382,6 +389,7 @@ def _texts(model: Decoder, request: _Request, tokenizer: Tokenizer | None) -> It
     """The texts, after each step."""
     texts = [_Text(request, len(prompt), model.max_positions, tokenizer) for prompt in request.prompts]
     if all(text.is_done for text in texts):
+        _warn_if_cut(texts)
         return
     was_training = model.training
     model.eval()
@@ -394,9 +402,20 @@ def _texts(model: Decoder, request: _Request, tokenizer: Tokenizer | None) -> It
                     text.add(token)
                 yield texts
                 if all(text.is_done for text in texts):
+                    _warn_if_cut(texts)
                     return
     finally:
         model.train(was_training)
+
+
+def _warn_if_cut(texts: list[_Text]) -> None:
+    """Warn about the first text that ends because the model has no more positions."""
+    cut = next((text for text in texts if text.is_cut), None)
+    if cut is not None:
+        warn(
+            f"generate: a text ends after {len(cut.tokens)} of max_tokens={cut.request.max_tokens} tokens, since its "
+            f"prompt has {cut.length} and the model has {cut.limit} positions"
+        )
 
 
 def generate(model: Decoder, prompt: Any, max_tokens: int, *, tokenizer: Tokenizer | None, **options: Any) -> Any:
@@ -444,14 +463,20 @@ class _Adapter:
 
 
 def load_tokenizer(folder: Any) -> Tokenizer:
-    """Tokenizer of a model, from the ``tokenizer.json`` in its folder; needs the package ``tokenizers``."""
-    from pathlib import Path
+    """Tokenizer of a model, from the ``tokenizer.json`` in its folder; needs the package ``tokenizers``.
 
-    path = Path(folder) / "tokenizer.json"
-    if not Path(folder).exists():
-        raise FileNotFoundError(f"folder must be the folder of a model, got {str(folder)!r}, which does not exist")
+    Args:
+        folder: the folder, or a file in it, as for ``load``.
+    """
+    place = Path(folder)
+    if not place.exists():
+        raise absent("load_tokenizer: folder", place)
+    path = (place if place.is_dir() else place.parent) / "tokenizer.json"
     if not path.is_file():
-        raise FileNotFoundError(f"{folder} must have tokenizer.json for prompts that are text, got none")
+        raise FileNotFoundError(
+            f"load_tokenizer: {path.parent} must have tokenizer.json for prompts that are text, got none; prompts that "
+            "are tokens need none"
+        )
     try:
         from tokenizers import Tokenizer as Inner
     except ImportError:

@@ -28,7 +28,7 @@ from ember_ml.ops import (
 from ember_ml.ops._halves import narrow_like as _like
 from ember_ml.ops._halves import widen as _wide
 from ember_ml.shapes.axes import axes_of as _axes
-from ember_ml.shapes.losses import check_linear_crossentropy, check_sequences
+from ember_ml.shapes.losses import check_label_shape, check_linear_crossentropy, check_sequences, label_error
 from ember_ml.types import Indices, Tensor, TensorLike
 
 
@@ -221,7 +221,12 @@ def sparse_categorical_crossentropy(
 ) -> Tensor:
     """``categorical_crossentropy`` with ``y_true`` given as class indices.
 
+    No index means that an element is ignored, as -100 does in torch. To ignore elements, such as padding, give them any
+    class, and multiply the losses of ``reduction="none"`` by weights that are 0 there. ``Trainer.fit`` takes such
+    weights as ``sample_weight``.
+
     Args:
+        y_true: class indices, from 0 to the number of classes - 1.
         from_logits: as in ``categorical_crossentropy``.
         label_smoothing: as in ``categorical_crossentropy``.
         axis: the axis of the classes in ``y_pred``.
@@ -230,27 +235,31 @@ def sparse_categorical_crossentropy(
     >>> sparse_categorical_crossentropy([1, 0], [[1e4, 0.0], [1e4, 0.0]], from_logits=True).tolist()
     5000.0
     """
-    return math._in_single(
-        _sparse_categorical_crossentropy,
-        y_pred,
-        y_true=y_true,
-        logits=from_logits,
-        smoothing=label_smoothing,
-        axis=axis,
-        reduction=reduction,
-    )
+    predictions: Any = y_pred
+    (axis,) = _axes(axis, predictions.ndim)
+    check_label_shape(y_true, predictions, axis)
+    try:
+        return math._in_single(
+            _sparse_categorical_crossentropy,
+            y_pred,
+            y_true=y_true,
+            logits=from_logits,
+            smoothing=label_smoothing,
+            axis=axis,
+            reduction=reduction,
+        )
+    except IndexError as error:
+        raise _label_error(y_true, predictions.shape[axis]) or error from error
+
+
+def _label_error(y_true: Any, classes: int) -> IndexError | None:
+    """Error for labels that are not classes, in the same words whatever the engine says; ``None`` if all are."""
+    return label_error(int(stats.min(y_true)), int(stats.max(y_true)), classes)
 
 
 def _sparse_categorical_crossentropy(
     y_pred: Any, y_true: Any, logits: bool, smoothing: float, axis: int, reduction: str
 ) -> Tensor:
-    (axis,) = _axes(axis, y_pred.ndim)
-    rest = tuple(n for i, n in enumerate(y_pred.shape) if i != axis)
-    if tuple(y_true.shape) != rest:
-        raise ValueError(
-            f"y_true must have the shape of y_pred without its last axis, got {list(y_true.shape)} and "
-            f"{list(y_pred.shape)}"
-        )
     classes = manipulation.expand_dims(y_true, axis=axis)
     losses: Any
     if logits and not smoothing:
@@ -288,7 +297,7 @@ def linear_crossentropy(
     at a time. The gradient computes them again, also for a few rows at a time.
 
     Args:
-        y_true: class indices, of the shape of ``x`` without its last axis.
+        y_true: class indices, from 0 to the number of classes - 1, of the shape of ``x`` without its last axis.
         x: inputs of the last layer, such as the hidden states of a language model.
         weight, bias: those of the last layer, as in ``linear``; ``weight`` has the shape (features, classes).
         label_smoothing: as in ``categorical_crossentropy``.
@@ -301,12 +310,15 @@ def linear_crossentropy(
     """
     check_linear_crossentropy(y_true, x, weight, bias, chunk)
     _check_smoothing(label_smoothing)
-    losses = [
-        _sparse_categorical_crossentropy(
-            _wide(neural.linear(rows, weight, bias)), labels, True, label_smoothing, -1, "none"
-        )
-        for rows, labels in _chunks(x, y_true, chunk)
-    ]
+    try:
+        losses = [
+            _sparse_categorical_crossentropy(
+                _wide(neural.linear(rows, weight, bias)), labels, True, label_smoothing, 1, "none"
+            )
+            for rows, labels in _chunks(x, y_true, chunk)
+        ]
+    except IndexError as error:
+        raise _label_error(y_true, _shape(weight)[1]) or error from error
     whole = losses[0] if len(losses) == 1 else manipulation.concat(losses)
     return _like(x, _reduced(manipulation.reshape(whole, _shape(y_true)), reduction))
 

@@ -1,4 +1,4 @@
-"""Shapes of the arguments of losses."""
+"""Shapes of the arguments of losses, and the range of labels."""
 
 from __future__ import annotations
 
@@ -24,6 +24,30 @@ def check_sequences(y_true: Any, y_pred: Any, target_length: Any, output_length:
         raise ValueError(f"mask_index must be from 0 to {classes - 1}, got {mask_index}")
     if times == 0:
         raise ValueError(f"y_pred must have at least 1 time, got shape {list(y_pred.shape)}")
+
+
+def check_label_shape(y_true: Any, y_pred: Any, axis: int) -> None:
+    """Raise an error unless there is one label for each row of ``y_pred``.
+
+    Args:
+        axis: axis of the classes, counted from the front.
+    """
+    if tuple(y_true.shape) != (*y_pred.shape[:axis], *y_pred.shape[axis + 1 :]):
+        place = "its last axis" if axis == y_pred.ndim - 1 else f"axis {axis}"
+        raise ValueError(
+            f"y_true must have the shape of y_pred without {place}, got {list(y_true.shape)} and {list(y_pred.shape)}"
+        )
+
+
+def label_error(least: int, most: int, classes: int) -> IndexError | None:
+    """Error for labels that are not classes; ``None`` if all are.
+
+    >>> label_error(-1, 2, 3)
+    IndexError('y_true must be from 0 to 2, got -1')
+    """
+    if least >= 0 and most < classes:
+        return None
+    return IndexError(f"y_true must be from 0 to {classes - 1}, got {least if least < 0 else most}")
 
 
 def check_linear_crossentropy(y_true: Any, x: Any, weight: Any, bias: Any, chunk: int | None) -> None:

@@ -228,7 +228,9 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "linear_crossentropy": (
         "ops.linear_crossentropy([0, 1], [[1.0]], [[1.0, 2.0]])",
         "ops.linear_crossentropy([0], [[1.0]], [[1.0, 2.0]], chunk=0)",
+        "ops.linear_crossentropy([2], [[1.0]], [[1.0, 2.0]])",
     ),
+    "sparse_categorical_crossentropy": ("ops.sparse_categorical_crossentropy([-1], [[0.2, 0.8]])",),
     "batch_standardization": ("ops.batch_standardization([[1.0, 2.0]], [0.0, 0.0], [1.0, 1.0], axis=9)",),
     "celu": ("ops.celu([1.0], alpha=0.0)",),
     "compute_interference_strength": ("ops.compute_interference_strength([0.0, 1.0], [1.0, 0.0], axis=9)",),

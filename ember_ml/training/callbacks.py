@@ -16,6 +16,7 @@ from ember_ml import distributed, ops
 from ember_ml.dtypes import written
 from ember_ml.errors import warn
 from ember_ml.interrupts import uninterrupted
+from ember_ml.spellings import value_hint, value_named
 from ember_ml.training.data import converted_like
 from emberlint import atomic
 
@@ -79,9 +80,7 @@ class _Watch:
 
     def is_better(self, record: dict[str, float]) -> bool:
         """Whether the figure is better than the best so far by more than ``least``; if so, it becomes the best."""
-        name = self.monitor or ("val_loss" if "val_loss" in record else "loss")
-        if name not in record:
-            raise ValueError(f"{self.owner}: monitor must be one of {', '.join(record)}, got {name!r}")
+        name = self._name(record)
         value = record[name]
         gain = value - self.best if self._is_maximized(name) else self.best - value
         # The first value is always the best so far. Two equal infinities differ by NaN, which is not an improvement.
@@ -89,6 +88,21 @@ class _Watch:
             return False
         self.best = value
         return True
+
+    def _name(self, record: dict[str, float]) -> str:
+        """Name of the figure in a record. Metrics have the other names that ``Trainer`` accepts, also after val_."""
+        if self.monitor is None:
+            return "val_loss" if "val_loss" in record else "loss"
+        prefix = "val_" if self.monitor.startswith("val_") else ""
+        known = [name.removeprefix(prefix) for name in record if name.startswith(prefix)]
+        name = value_named(self.monitor.removeprefix(prefix), known)
+        if name is not None:
+            return prefix + name
+        if prefix and not known:
+            hint = "; give fit validation_data for the metrics that start with val_"
+        else:
+            hint = value_hint(self.monitor, record)
+        raise ValueError(f"{self.owner}: monitor must be one of {', '.join(record)}, got {self.monitor!r}{hint}")
 
     def _is_maximized(self, name: str) -> bool:
         """Whether larger values are better."""
@@ -103,7 +117,8 @@ class EarlyStopping(Callback):
     A run that was stopped early continues from its checkpoint only if ``patience`` is raised.
 
     Args:
-        monitor: name of the figure; by default ``val_loss``, or ``loss`` without validation data.
+        monitor: name of the figure, such as ``"val_accuracy"``; by default ``val_loss``, or ``loss`` without validation
+            data.
         patience: number of consecutive epochs without improvement after which training stops.
         least: smallest change that counts as an improvement.
         mode: ``"min"``, ``"max"`` or ``"auto"``. With ``"auto"``, smaller is better for names that contain loss,

@@ -80,7 +80,10 @@ class Arrays(Data):
     def __init__(self, x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> None:
         batch_size = check_integer("batch_size", batch_size, 1)
         given = (x, y) if weights is None else (x, y, weights)
-        self.parts = [None if part is None else _as_tensors(part, device, keeps_files=True) for part in given]
+        self.parts = [
+            None if part is None else _as_tensors(part, device, name, keeps_files=True)
+            for name, part in zip(_PARTS, given, strict=False)
+        ]
         self.batch_size = batch_size
         self.device = device
         self.count = _count_examples(*self.parts)
@@ -192,7 +195,10 @@ class Batches(Data):
             if self.target is not None:
                 parts = _split_columns(batch, self.target)
             given = (*parts, None) if len(parts) == 1 else parts
-            tensors = tuple(None if part is None else _as_tensors(part, self.device) for part in given)
+            tensors = tuple(
+                None if part is None else _as_tensors(part, self.device, name)
+                for name, part in zip(_PARTS, given, strict=False)
+            )
             targets = tree.leaves(tensors[1])
             if not all(leaf.ndim for leaf in tree.leaves(tensors[0])) or not any(x is None or x.ndim for x in targets):
                 raise ValueError(
@@ -389,21 +395,44 @@ def converted_like(like: dict[str, Any], found: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _as_tensors(data: Any, device: str | None, keeps_files: bool = False) -> Any:
+# Names of the parts of a batch.
+_PARTS = ("x", "y", "sample_weight")
+
+
+def _as_tensors(data: Any, device: str | None, name: str, keeps_files: bool = False) -> Any:
     """Native tensors of the active engine from an array, or from a dictionary or tuple of arrays.
 
     Args:
+        name: name of the data in messages.
         keeps_files: leave memory-mapped files as they are.
     """
     if isinstance(data, dict):
-        return {key: _as_tensors(value, device, keeps_files) for key, value in data.items()}
+        return {key: _as_tensors(value, device, name, keeps_files) for key, value in data.items()}
     if isinstance(data, tuple):
-        return tuple(_as_tensors(value, device, keeps_files) for value in data)
+        return tuple(_as_tensors(value, device, name, keeps_files) for value in data)
     if isinstance(data, Mapping):  # such as the batches of a tokenizer
-        return _as_tensors(dict(data), device, keeps_files)
+        return _as_tensors(dict(data), device, name, keeps_files)
     if keeps_files and _is_file(data):
         return data
-    return ops.asarray(unwrap(as_array(data, "Trainer: the data")), device=device)
+    values = unwrap(as_array(data, "Trainer: the data"))
+    try:
+        return ops.asarray(values, device=device)
+    except TypeError:
+        text = _first_text(values)
+        if text is None:
+            raise
+        hint = "encode the labels as integers" if name == "y" else "encode it as numbers"
+        raise TypeError(f"Trainer: {name} must be numbers, got text such as {str(text)!r}; {hint}") from None
+
+
+def _first_text(values: Any) -> Any:
+    """First element of an array or nested list if it is text, else ``None``."""
+    while not isinstance(values, str):
+        try:
+            values = next(iter(values))
+        except (TypeError, StopIteration):
+            return None
+    return values
 
 
 def _is_file(data: Any) -> bool:

@@ -24,7 +24,7 @@ from ember_ml.nn.precision import LossScale, Precision
 from ember_ml.optim import get_optimizer
 from ember_ml.optim.optimizer import RATE, STEP
 from ember_ml.spellings import value_hint, value_named
-from ember_ml.training.callbacks import Callback, checkpoint_file
+from ember_ml.training.callbacks import Callback, Checkpoint, checkpoint_file
 from ember_ml.training.data import (
     Arrays,
     Batch,
@@ -229,8 +229,8 @@ class Trainer:
             verbose: 0 for no output, 1 for a progress bar, 2 for one line per epoch. By default a progress bar. The
                 bar is only shown on a terminal.
             resume: directory that ``Checkpoint`` wrote to. Training continues from its last file if there is one, and
-                starts from the beginning otherwise. The path of one file is accepted too; that file must exist.
-                Checkpoints of every engine can be read.
+                starts from the beginning otherwise. The path of one file is accepted too; that file must exist, unless
+                a ``Checkpoint`` callback writes it. Checkpoints of every engine can be read.
             sample_weight: weight of each example in the loss and the metrics, or of each element of the target, such
                 as the steps of a sequence with 0 for padding. The loss is then the weighted mean, as in scikit-learn;
                 with ``reduction="sum"``, the weighted sum.
@@ -266,6 +266,7 @@ class Trainer:
             self._batch_size = data.batch_size if isinstance(data, Arrays) else None
             self._is_stopped, self._is_unchecked = False, self._expected is not None
             if resume is None or not self.restore(resume):
+                self._check_missing(resume)
                 with uninterrupted():
                     self.epoch = self.batch = self.step = 0
                     self.history, self._pending = History(), []
@@ -408,6 +409,15 @@ class Trainer:
             return str(file)
 
         return Path(run_on_first(write, self._device))
+
+    def _check_missing(self, resume: Any) -> None:
+        """Raise an error if ``resume``, where there is no checkpoint, is a file that no callback writes."""
+        file = None if resume is None else checkpoint_file(resume)
+        written_here = (one.directory.absolute() for one in self.callbacks if isinstance(one, Checkpoint))
+        if file is not None and file.absolute() not in written_here:
+            raise FileNotFoundError(
+                f"Trainer: resume must be a file that exists or that a Checkpoint callback writes, got {str(resume)!r}"
+            )
 
     def restore(self, directory: Any) -> bool:
         """Restore the state saved in a checkpoint. Return whether there was one.

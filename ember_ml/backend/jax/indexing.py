@@ -238,7 +238,7 @@ def _product_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     return _product(data, ids, rows), jnp.zeros_like(rows).at[ids].add(others * tangents[0])
 
 
-def _check(indices: Any, high: int, low: int | None = None) -> None:
+def _check(indices: Any, high: int, low: int | None = None, name: str = "indices") -> None:
     """Raise unless all indices are in range, which JAX 0.10 does not check. Compiled code cannot."""
     if not indices.size or is_traced(indices) or not is_checked():
         return
@@ -246,7 +246,7 @@ def _check(indices: Any, high: int, low: int | None = None) -> None:
     seen = np.asarray(indices if indices.size < _MANY else _ends(indices))
     least, most = seen.min(), seen.max()
     if least < low or most >= high:
-        raise IndexError(f"indices must be from {low} to {high - 1}, got {least if least < low else most}")
+        raise IndexError(f"{name} must be from {low} to {high - 1}, got {least if least < low else most}")
 
 
 # An accelerator finds the extremes of more indices than this faster than it sends them to the host.

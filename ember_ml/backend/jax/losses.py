@@ -17,7 +17,7 @@ from ember_ml.backend.jax.neural import linear
 from ember_ml.backend.jax.stats import wide
 from ember_ml.dispatch import definition_of, within
 from ember_ml.shapes.axes import axis_of
-from ember_ml.shapes.losses import check_linear_crossentropy, check_sequences
+from ember_ml.shapes.losses import check_label_shape, check_linear_crossentropy, check_sequences
 
 
 def categorical_crossentropy(
@@ -43,8 +43,8 @@ def sparse_categorical_crossentropy(
     reduction: str = "mean",
 ) -> Array:
     place = axis_of(axis, y_pred.ndim)
-    if y_true.shape == y_pred.shape[:place] + y_pred.shape[place + 1 :]:
-        _check(y_true, y_pred.shape[place], 0)
+    check_label_shape(y_true, y_pred, place)
+    _check(y_true, y_pred.shape[place], 0, "y_true")
     options = from_logits, label_smoothing, place, reduction
     return _categorical("sparse_categorical_crossentropy", y_true, y_pred, *options)
 
@@ -120,7 +120,7 @@ def linear_crossentropy(
     chunk: int | None = 1024,
 ) -> Array:
     check_linear_crossentropy(y_true, x, weight, bias, chunk)
-    _check(y_true, weight.shape[1], 0)
+    _check(y_true, weight.shape[1], 0, "y_true")
     return _linear_crossentropy(
         y_true, x, weight, bias, label_smoothing=label_smoothing, reduction=reduction, chunk=chunk
     )

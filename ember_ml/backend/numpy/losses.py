@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ember_ml.backend.numpy.neural import linear
-from ember_ml.shapes.losses import check_linear_crossentropy
+from ember_ml.shapes.losses import check_linear_crossentropy, label_error
 
 
 def mean_squared_error(y_true: Any, y_pred: Any, *, reduction: str = "mean") -> Any:
@@ -43,8 +43,9 @@ def linear_crossentropy(
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing must be from 0 to 1, got {label_smoothing}")
     classes = weight.shape[1]
-    if y_true.size and (y_true.min() < 0 or y_true.max() >= classes):
-        raise IndexError(f"labels must be from 0 to {classes - 1}, got {y_true.min()} to {y_true.max()}")
+    wrong = label_error(y_true.min(), y_true.max(), classes) if y_true.size else None
+    if wrong is not None:
+        raise wrong
     wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
     rows, labels, losses = x.reshape(y_true.size, x.shape[-1]), y_true.reshape(-1), np.empty(y_true.size, wide)
     step = chunk or max(y_true.size, 1)

@@ -255,16 +255,18 @@ def _extremes(indices: Tensor) -> tuple[int, int]:
     return int(least), int(most)
 
 
-def _check(indices: Tensor, low: int, high: int) -> None:
+def _check(indices: Tensor, low: int, high: int, name: str = "indices") -> None:
     """Raise unless all indices are in range. Compiled code cannot check."""
     if torch.compiler.is_compiling() or not is_checked():
         return
     least, most = _extremes(indices)
     if least < low or most >= high:
-        raise IndexError(f"indices must be from {low} to {high - 1}, got {least if least < low else most}")
+        raise IndexError(f"{name} must be from {low} to {high - 1}, got {least if least < low else most}")
 
 
-def _check_where_torch_does_not(indices: Tensor, low: int, high: int, x: Tensor | None = None) -> None:
+def _check_where_torch_does_not(
+    indices: Tensor, low: int, high: int, x: Tensor | None = None, name: str = "indices"
+) -> None:
     """Raise unless all indices are in range, in the cases that torch itself does not check.
 
     Out-of-range indices are ignored if ``x`` is empty. On a GPU, the kernels stop the process with an assertion, so
@@ -273,7 +275,7 @@ def _check_where_torch_does_not(indices: Tensor, low: int, high: int, x: Tensor 
     is_empty = x is not None and not x.numel()
     is_recorded = is_differentiated() or (x is not None and is_traced(x))
     if is_empty or not (indices.is_cpu or is_recorded):
-        _check(indices, low, high)
+        _check(indices, low, high, name)
 
 
 def _nonnegative(indices: Tensor, size: int, x: Tensor | None = None) -> Tensor:

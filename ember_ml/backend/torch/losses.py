@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ember_ml.backend.torch.indexing import _check, _check_where_torch_does_not, _is_true
+from ember_ml.backend.torch.indexing import _check, _check_where_torch_does_not, _extremes, _is_true
 from ember_ml.backend.torch.neural import linear
 from ember_ml.backend.torch.transform import is_last, is_traced, needs_more_than_backward, remembered
 from ember_ml.dispatch import REGISTRY
 from ember_ml.shapes.axes import axis_of
-from ember_ml.shapes.losses import check_linear_crossentropy, check_sequences
+from ember_ml.shapes.losses import check_label_shape, check_linear_crossentropy, check_sequences, label_error
 
 # No class is ignored, but torch requires an ignore_index.
 _NO_CLASS = -(1 << 62)
@@ -92,22 +92,21 @@ def sparse_categorical_crossentropy(
             axis=axis,
             reduction=reduction,
         )
-    if y_true.shape != y_pred.shape[:place] + y_pred.shape[place + 1 :]:
-        raise ValueError(
-            f"y_true must have the shape of y_pred without its last axis, got {list(y_true.shape)} and "
-            f"{list(y_pred.shape)}"
-        )
+    check_label_shape(y_true, y_pred, place)
     classes = y_pred.shape[place]
-    _check_where_torch_does_not(y_true, 0, classes, y_pred)
+    _check_where_torch_does_not(y_true, 0, classes, y_pred, "y_true")
     logits, labels = y_pred, y_true
     if place != 1:
         # torch has the classes along the second axis.
         logits, labels = y_pred.reshape(y_true.numel(), classes), y_true.reshape(-1)
-    if logits.numel() >= _LARGE and logits.ndim == 2 and not label_smoothing and is_last() and is_traced(logits):
-        losses = _Crossentropy.apply(logits, labels, reduction)
-    else:
-        options: Any = {"ignore_index": _NO_CLASS, "label_smoothing": label_smoothing, "reduction": reduction}
-        losses = functional.cross_entropy(logits, labels, **options)
+    try:
+        if logits.numel() >= _LARGE and logits.ndim == 2 and not label_smoothing and is_last() and is_traced(logits):
+            losses = _Crossentropy.apply(logits, labels, reduction)
+        else:
+            options: Any = {"ignore_index": _NO_CLASS, "label_smoothing": label_smoothing, "reduction": reduction}
+            losses = functional.cross_entropy(logits, labels, **options)
+    except IndexError as error:
+        raise label_error(*_extremes(y_true), classes) or error from error
     return losses.reshape(y_true.shape) if reduction == "none" else losses
 
 
@@ -156,7 +155,7 @@ def linear_crossentropy(
     check_linear_crossentropy(y_true, x, weight, bias, chunk)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing must be from 0 to 1, got {label_smoothing}")
-    _check_where_torch_does_not(y_true, 0, weight.shape[1], x)
+    _check_where_torch_does_not(y_true, 0, weight.shape[1], x, "y_true")
     wide = torch.promote_types(x.dtype, torch.float32)
 
     def losses_of(rows: Tensor, labels: Tensor, weight: Tensor, *bias: Tensor) -> tuple[Tensor]:
@@ -168,10 +167,13 @@ def linear_crossentropy(
     weights = [one.to(wide) for one in (weight, bias) if one is not None]
     count = y_true.numel()
     parts = (x.reshape(count, x.shape[-1]), y_true.reshape(count))
-    losses = [
-        remembered(losses_of, (rows, labels, *weights))[0]
-        for rows, labels in zip(*(one.split(chunk or max(count, 1)) for one in parts), strict=True)
-    ]
+    try:
+        losses = [
+            remembered(losses_of, (rows, labels, *weights))[0]
+            for rows, labels in zip(*(one.split(chunk or max(count, 1)) for one in parts), strict=True)
+        ]
+    except IndexError as error:
+        raise label_error(*_extremes(y_true), weight.shape[1]) or error from error
     return _reduced(torch.cat(losses).reshape(y_true.shape), reduction).to(x.dtype)
 
 

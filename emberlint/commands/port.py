@@ -50,6 +50,7 @@ from emberlint.rewrite.behavior import (
     unknown_types,
     written_parameters,
 )
+from emberlint.rewrite.constants import array_constants, kept_nodes, tensor_constants
 from emberlint.rewrite.differences import is_repeatable, silent_differences
 from emberlint.rewrite.elements import classes, dtype_test, sequence_test
 from emberlint.rewrite.foreign import scipy_function
@@ -135,7 +136,10 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
     count: Counter[str] = Counter()
     # Which operands are tensors and which remain NumPy arrays is known after the calls have been rewritten.
     second = _ember_tensor_checks() if config.namespace == EMBER_TENSORS else _mixing_checks()
-    first = _checks(origin, others.taken)
+    kept: frozenset[str] = frozenset()
+    if config.namespace == EMBER_TENSORS and origin == "numpy":
+        kept = _kept(data, path, config, module, package, others.taken)
+    first = _checks(origin, others.taken, kept)
     if config.namespace == EMBER_TENSORS and origin == "numpy":
         for rewrite in (class_view, dtype_test):
             data, changes = _walked(data, path, config, module, package, rewrite)
@@ -153,15 +157,31 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
             break
     if config.namespace == EMBER_TENSORS and origin == "numpy":
         for rewrite in (sequence_test, scipy_function, ordered_copy):
-            data, changes = _walked(data, path, config, module, package, rewrite)
+            data, changes = _walked(data, path, config, module, package, rewrite, kept=kept)
             count.update({PORT.code: changes} if changes else {})
-    places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
+    counts = [
+        _counted(before, path, config, module, package),
+        _counted(data, path, config, module, package, kept),
+    ]
+    places, needed, left = zip(*counts, strict=True)
     notes = _noted(data, path, config, module, package, others, origin) if data != before else Notes([], [], [], [])
     open_places = {(note.line, note.column) for note in (*notes.changes, *notes.unknown)}
     sites = len(places[0]), len(places[1] | open_places)
     bound = len(needed[0]), len(needed[1] | open_places)
     remaining = [*left[1], *_remaining(data, path, config, module, package, left[1])] if origin == "jax" else left[1]
     return Ported(path, before, data, count, remaining, sites, bound, notes)
+
+
+def _kept(data: bytes, path: str, config: Config, module: str, package: str, taken: frozenset[str]) -> frozenset[str]:
+    """Names of the constants of a file that stay NumPy arrays."""
+    try:
+        source = Source(data, path)
+        tree = parse(source)
+    except PARSE_ERRORS:
+        return frozenset()
+    state = State(source, tree, config, Checks(()), module=module, package=package, thorough=True, lenient=True)
+    linter.visit(state)
+    return array_constants(state, taken)
 
 
 def _fixed(
@@ -209,9 +229,11 @@ def _noted(data: bytes, path: str, config: Config, module: str, package: str, ot
     linter.visit(state)
     if origin == "jax":
         # JAX's arrays have no views and are not changed, its elements are arrays, and it rejects objects too.
-        return Notes(jax.silent_differences(state), unknown_types(state), [], tensor_results(state))
+        differences = [*jax.silent_differences(state), *tensor_constants(state, others.taken)]
+        return Notes(differences, unknown_types(state), [], tensor_results(state))
     behavior.note_slices(state)
-    changes = sorted([*behavior.findings(path), *silent_differences(state)], key=lambda finding: finding.line)
+    found = [*behavior.findings(path), *silent_differences(state), *tensor_constants(state, others.taken)]
+    changes = sorted(found, key=lambda finding: finding.line)
     return Notes(changes, unknown_types(state), rejecting_functions(state), tensor_results(state))
 
 
@@ -228,9 +250,12 @@ def _read(
 
 
 def _counted(
-    data: bytes, path: str, config: Config, module: str, package: str
+    data: bytes, path: str, config: Config, module: str, package: str, kept: frozenset[str] = frozenset()
 ) -> tuple[set[tuple[int, int]], set[tuple[int, int]], list[Finding]]:
-    """Sites that involve arrays, those that depend on one engine, and the findings."""
+    """Sites that involve arrays, those that depend on one engine, and the findings.
+
+    The constants ``kept`` are NumPy arrays on purpose, and work on every engine.
+    """
     places: set[tuple[int, int]] = set()
     needed: set[tuple[int, int]] = set()
 
@@ -242,7 +267,7 @@ def _counted(
         found = engine_of(file.path(node))
         if found and not file.is_called(node) and not _is_inner(node, file):
             places.add((node.lineno, node.col_offset))
-            if found != EMBER:
+            if found != EMBER and node not in kept_nodes(kept, file):
                 needed.add((node.lineno, node.col_offset))
 
     def target(node: ast.Subscript, file: File) -> None:
@@ -252,7 +277,8 @@ def _counted(
 
     codes = tuple(chosen_codes(LEFT, ()))
     counted = [(ast.Call, note), (ast.Attribute, constant), (ast.Subscript, target)]
-    checks = Checks([*subscriptions(about(codes, "")), *starmap(Subscription, counted)])
+    found = [one._replace(check=_outside(kept, one.check)) for one in subscriptions(about(codes, ""))]
+    checks = Checks([*found, *starmap(Subscription, counted)])
     config = config._replace(select=LEFT, ignore=())
     findings, _ = _read(data, path, config, checks, module, package)
     ignored = _UNDECIDED | _SETTLED if config.namespace == EMBER_TENSORS else _UNDECIDED
@@ -266,8 +292,8 @@ def _is_inner(node: ast.Attribute, file: File) -> bool:
     return file.source.data[file.span(node)[1] :][:1] == b"."
 
 
-def _checks(origin: str, taken: frozenset[str]) -> Checks:
-    """Checks of a port from an engine."""
+def _checks(origin: str, taken: frozenset[str], kept: frozenset[str]) -> Checks:
+    """Checks of a port from an engine, which leave the constants ``kept`` as they are."""
     in_place = [Subscription(ast.Expr, check) for check in (_filled, _sorted, _written(origin))]
     found = [
         *([Subscription(ast.AugAssign, _rebound)] if origin == "jax" else in_place),
@@ -281,7 +307,19 @@ def _checks(origin: str, taken: frozenset[str]) -> Checks:
         for one in rules.load(code).checks:
             check = _of(origin, one.check) if code in _NAMED else _untaken(taken, one.check) if taken else one.check
             found.append(one._replace(check=check))
-    return Checks(found)
+    return Checks(one._replace(check=_outside(kept, one.check)) for one in found)
+
+
+def _outside(kept: frozenset[str], check: Check) -> Check:
+    """Check that skips the expressions of constants that stay NumPy arrays."""
+    if not kept:
+        return check
+
+    def checked(node: Any, file: File) -> None:
+        if node not in kept_nodes(kept, file):
+            check(node, file)
+
+    return checked
 
 
 def _untaken(taken: frozenset[str], check: Check) -> Check:
@@ -351,6 +389,7 @@ def _walked(
     package: str,
     rewrite: Callable[[Any, File], tuple[Edit, ...]],
     kinds: tuple[type[ast.AST], ...] = (ast.Call,),
+    kept: frozenset[str] = frozenset(),
 ) -> tuple[bytes, int]:
     """Content of a file after a rewrite of nodes, whatever is known of their parts, and the number of changes."""
     count = 0
@@ -364,12 +403,13 @@ def _walked(
         state = State(text, tree, config, Checks(()), module=module, package=package, thorough=True, lenient=True)
         linter.visit(state)
         nodes: list[Any] = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+        constants = kept_nodes(kept, state)
         todo = [
             Finding(
                 PORT.code, "", path, node.lineno, node.col_offset, node.lineno, node.col_offset, Fix(edits, UNSAFE, "")
             )
             for node in nodes
-            if (edits := rewrite(node, state))
+            if node not in constants and (edits := rewrite(node, state))
         ]
         new, done = fixes.applied(text, todo)
         if not done:

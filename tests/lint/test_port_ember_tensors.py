@@ -14,6 +14,7 @@ import pytest
 from ember_ml import get_available_backends
 from emberlint import cli
 from emberlint.commands import port
+from emberlint.config import Config
 
 ENGINES = get_available_backends()
 
@@ -233,3 +234,77 @@ def test_the_transform_is_in_its_namespace() -> None:
     """``ember_ml.nn.tensor.fft`` is the namespace of the array API standard, ``ember_ml.ops.fft`` also the function."""
     text = ported("def f(x):\n    return np.fft.fft(x), np.fft.ifft(x), map(np.fft.fft, [x])\n").after.decode()
     assert "tensor.fft.fft(x), tensor.ifft(x), map(tensor.fft.fft, [x])" in text
+
+
+CONSTANTS = """
+    SOBEL = np.array([[1.0, 2.0], [3.0, 4.0]], dtype=np.float64)
+    HALF = SOBEL.T * 0.5
+    TABLE: np.ndarray = np.zeros(2)
+    TABLE[0] = np.sum(HALF)
+    SCALE = np.sqrt(2.0)
+
+
+    class Filter:
+        kernel = np.ones((2, 2)) / 4
+
+        def apply(self, x, w=np.array([1.0, 2.0]), *, bias=np.arange(2)):
+            x = np.asarray(x)
+            return np.exp(x) * self.kernel @ HALF + w - bias, SOBEL.T, np.where(x > 1, SOBEL, x), TABLE * SCALE
+
+
+    data = np.arange(4)
+    print(np.exp(data))
+"""
+
+
+def test_arrays_that_are_made_at_import_stay() -> None:
+    done = ported(CONSTANTS)
+    text = done.after.decode()
+    assert "SOBEL = np.array([[1.0, 2.0], [3.0, 4.0]], dtype=np.float64)\nHALF = SOBEL.T * 0.5\n" in text
+    assert "TABLE: np.ndarray = np.zeros(2)\nTABLE[0] = np.sum(HALF)\nSCALE = math.sqrt(2.0)\n" in text
+    assert "kernel = np.ones((2, 2)) / 4" in text
+    assert "w=np.array([1.0, 2.0]), *, bias=np.arange(2)):" in text
+    assert "tensor.exp(x) * self.kernel @ HALF + w - bias, tensor.transpose(SOBEL)" in text
+    assert "data = tensor.arange(4)\nprint(tensor.exp(data))" in text
+    assert [one.code for one in done.left] == ["EMB101"]
+    assert done.bound[1] == 0
+    assert done.notes.changes == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_arrays_that_are_made_at_import_work_on_every_backend(engine: str, tmp_path: Path) -> None:
+    (tmp_path / "before.py").write_text("import numpy as np\n" + textwrap.dedent(CONSTANTS))
+    (tmp_path / "program.py").write_bytes(ported(CONSTANTS).after)
+    check = """
+        import numpy as np
+        from ember_ml import get_available_backends, use_backend
+        import before, program
+        x = [[0.5, 1.0], [1.5, 2.0]]
+        for engine in get_available_backends():
+            with use_backend(engine):
+                for found, expected in zip(program.Filter().apply(x), before.Filter().apply(x), strict=True):
+                    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+    """
+    run(check, engine, tmp_path)
+
+
+def test_tensors_that_are_made_at_import_are_reported() -> None:
+    text = """
+        import numpy as np
+
+
+        def ramp(n):
+            return np.linspace(0, 1, n)
+
+
+        RAMP = ramp(3)
+
+
+        def f(x, w=np.arange(2)):
+            return x + RAMP + w
+    """
+    ramp = "`RAMP` is a tensor of the backend that is active at import"
+    default = "`f(w)` is a tensor of the backend that is active at import"
+    for config, expected in ((programs.CONFIG, [ramp]), (Config(), [ramp, default])):
+        notes = programs.ported(text, config).notes.changes
+        assert [one.message.partition(";")[0] for one in notes] == expected

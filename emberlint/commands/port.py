@@ -30,11 +30,12 @@ from emberlint.commands.options import code_list
 from emberlint.commands.status import ERROR, FOUND
 from emberlint.config import EMBER_TENSORS, NAMESPACE, Config
 from emberlint.findings import SAFE, UNSAFE, Edit, Finding, Fix
-from emberlint.inference.callees import called
+from emberlint.inference.callees import called, keyword, spreads
 from emberlint.inference.checks import Check, Checks, Subscription
 from emberlint.inference.file import File
 from emberlint.inference.imports import Imports
 from emberlint.inference.state import State
+from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import EMBER, engine_of
 from emberlint.knowledge.operators import BINARY
 from emberlint.knowledge.types import DTYPE, SCALAR, SEQUENCE
@@ -294,7 +295,11 @@ def _is_inner(node: ast.Attribute, file: File) -> bool:
 
 def _checks(origin: str, taken: frozenset[str], kept: frozenset[str]) -> Checks:
     """Checks of a port from an engine, which leave the constants ``kept`` as they are."""
-    in_place = [Subscription(ast.Expr, check) for check in (_filled, _sorted, _written(origin))]
+    in_place = [
+        Subscription(ast.Expr, _filled),
+        Subscription(ast.Expr, _sorted),
+        *(Subscription(kind, _written(origin)) for kind in (ast.Expr, ast.Assign, ast.Return)),
+    ]
     found = [
         *([Subscription(ast.AugAssign, _rebound)] if origin == "jax" else in_place),
         Subscription(ast.Call, _special),
@@ -608,21 +613,49 @@ def _sorted(node: ast.Expr, file: File) -> None:
 def _written(origin: str) -> Check:
     """Check of statements that write into an array with ``out=``, which become assignments to all of its elements."""
 
-    def check(node: ast.Expr, file: File) -> None:
+    def check(node: ast.Expr | ast.Assign | ast.Return, file: File) -> None:
         call = node.value
-        if not isinstance(call, ast.Call) or engine_of(file.path(call.func)) != origin:
+        path = file.path(call.func) if isinstance(call, ast.Call) else ""
+        if not isinstance(call, ast.Call) or engine_of(path) != origin or spreads(call):
             return
-        outs = [keyword for keyword in call.keywords if keyword.arg == "out"]
-        if len(outs) != 1 or not isinstance(outs[0].value, (ast.Name, ast.Attribute, ast.Subscript)):
+        out = _out(call, path)
+        array = file.value(out) if out is not None else None
+        if not isinstance(out, (ast.Name, ast.Attribute, ast.Subscript)) or (array is not None and not array.is_array):
             return
-        owner = file.value(outs[0].value)
-        if owner is None or not owner.is_array:
+        alone, wrapped = isinstance(node, ast.Expr), file.config.namespace == EMBER_TENSORS
+        # A result that is not used is written to an array; elsewhere, what is not known may be ``None``.
+        known = array is not None and not array.nullable
+        if not (known and (alone or wrapped)) and not (alone and wrapped and not isinstance(out, ast.Subscript)):
             return
-        kept = [file.text(part) for part in (*call.args, *(one for one in call.keywords if one is not outs[0]))]
-        text = f"{file.text(outs[0].value)}[...] = {file.text(call.func)}({', '.join(kept)})"
+        arguments = [one for one in call.args if one is not out]
+        keywords = [one for one in call.keywords if one.value is not out]
+        if any(one.arg == "where" for one in keywords) or out in call.args[:-1]:
+            return
+        owner = file.value(out.value) if isinstance(out, ast.Subscript) else None
+        target = file.text(out) if owner is not None and owner.is_array else f"{file.text(out)}[...]"
+        given = ", ".join(file.text(part) for part in (*arguments, *keywords))
+        text = f"{target} = {file.text(call.func)}({given})"
+        if not alone:
+            start, _ = file.span(node)
+            indent = file.source.data[file.source.starts[node.lineno - 1] : start]
+            if indent.strip() or isinstance(out, ast.Subscript):
+                return
+            rest = file.source.data[start : file.span(call)[0]].decode()
+            text += f"{file.source.newline}{indent.decode()}{rest}{file.text(out)}"
+            if file.span(node)[1] != file.span(call)[1]:
+                return  # the call is in parentheses
         file.report(PORT, node, "`out=`", fix=Fix((file.edit(node, text),), UNSAFE, "assign to all elements"))
 
     return check
+
+
+def _out(node: ast.Call, path: str) -> ast.expr | None:
+    """Argument of a call that its result is written into."""
+    given = keyword(node, "out")
+    place = catalogue.out_place(path)
+    if given is not None:
+        return given.value
+    return node.args[place] if 0 <= place < len(node.args) else None
 
 
 def _concatenation(node: ast.Subscript, file: File) -> None:

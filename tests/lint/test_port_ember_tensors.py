@@ -308,3 +308,61 @@ def test_tensors_that_are_made_at_import_are_reported() -> None:
     for config, expected in ((programs.CONFIG, [ramp]), (Config(), [ramp, default])):
         notes = programs.ported(text, config).notes.changes
         assert [one.message.partition(";")[0] for one in notes] == expected
+
+
+OUT = """
+    def f(a, b, out):
+        np.matmul(a, b.T, out=out)
+        np.dot(a, b, out)
+        return np.sum(a)
+
+
+    def g(a: np.ndarray, b: np.ndarray):
+        out, rows = np.zeros((2, 2)), np.zeros((2, 2, 2))
+        np.matmul(a, b.T, out=out)
+        np.maximum(out, b, out)
+        c = np.multiply(out, 2, out=out)
+        np.cumsum(a, axis=0, out=rows[0])
+        np.dot(a, rows[0], rows[1])
+        return c, rows
+
+
+    def h(a: np.ndarray):
+        out = np.zeros((2, 2))
+        np.add(a, 1, out=out, where=a > 1)
+        return np.exp(a, out=out)
+
+
+    def either(a: np.ndarray, out=None):
+        return np.exp(a, out=out)
+"""
+
+
+def test_results_that_are_written_into_arrays_are_assigned() -> None:
+    text = ported(OUT).after.decode()
+    assert "    out[...] = tensor.matmul(a, tensor.transpose(b))\n    out[...] = tensor.dot(a, b)\n" in text
+    assert "    out[...] = tensor.maximum(out, b)\n    out[...] = tensor.multiply(out, 2)\n    c = out\n" in text
+    assert "    rows[0] = tensor.cumsum(a, axis=0)\n    rows[1] = tensor.dot(a, rows[0])\n" in text
+    assert "    out[...] = tensor.exp(a)\n    return out\n" in text
+    assert "np.add(a, 1, out=out, where=a > 1)" in text
+    assert "return np.exp(a, out=out)" in text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_results_that_are_written_into_arrays_are_the_same(engine: str, tmp_path: Path) -> None:
+    (tmp_path / "before.py").write_text("import numpy as np\n" + textwrap.dedent(OUT))
+    (tmp_path / "program.py").write_bytes(ported(OUT).after)
+    check = """
+        import numpy as np
+        from ember_ml import ops
+        from ember_ml.nn import tensor
+        import before, program
+        a, b = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[0.5, 1.0], [9.0, 2.0]])
+        expected, found = np.zeros((2, 2)), tensor.zeros((2, 2), dtype="float64")
+        before.f(a, b, expected)
+        program.f(tensor.asarray(a), tensor.asarray(b), found)
+        np.testing.assert_allclose(np.asarray(found), expected)
+        for found, expected in zip(program.g(a, b), before.g(a, b), strict=True):
+            np.testing.assert_allclose(np.asarray(found), expected)
+    """
+    run(check, engine, tmp_path)

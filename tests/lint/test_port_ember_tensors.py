@@ -366,3 +366,20 @@ def test_results_that_are_written_into_arrays_are_the_same(engine: str, tmp_path
             np.testing.assert_allclose(np.asarray(found), expected)
     """
     run(check, engine, tmp_path)
+
+
+def test_a_second_run_reports_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numpy as np\n\n\ndef f(n):\n    x = np.zeros((n, n))\n    border = x[0]\n    border[:] = 0\n    return x\n"
+    )
+    reports = []
+    for _ in range(2):
+        assert cli.main(["port", str(program), "--from", "numpy"]) == 0
+        reports.append(capsys.readouterr().out)
+    first, second = (report[report.index("Changes behavior (1)") :] for report in reports)
+    assert "`border[:] = 0` writes through a view of `x`" in second
+    assert first.partition("Estimated")[0] == second.partition("Estimated")[0]
+    after = first.partition("before, ")[2].partition(" after")[0]
+    assert f"Estimated portable sites: {after} before, {after} after" in second
+    assert after != "100%"

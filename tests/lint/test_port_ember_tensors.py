@@ -383,3 +383,39 @@ def test_a_second_run_reports_the_same(tmp_path: Path, capsys: pytest.CaptureFix
     after = first.partition("before, ")[2].partition(" after")[0]
     assert f"Estimated portable sites: {after} before, {after} after" in second
     assert after != "100%"
+
+
+def test_windows_are_rewritten() -> None:
+    text = """
+        from numpy.lib.stride_tricks import sliding_window_view
+
+
+        def f(x):
+            return np.lib.stride_tricks.sliding_window_view(x, 3), sliding_window_view(x, (2, 2), axis=(0, 1))
+    """
+    after = ported(text).after.decode()
+    assert "tensor.sliding_window(x, 3), tensor.sliding_window(x, (2, 2), axis=(0, 1))" in after
+    assert "numpy" not in after
+
+
+def test_operators_of_ember_tensors_and_numpy_arrays_make_ember_tensors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "program.py"
+    text = """
+        import numpy as np
+        from ember_ml.nn import tensor
+
+
+        def f(steps, seed):
+            rng = np.random.default_rng(seed)
+            state = tensor.zeros((steps, 2))
+            zs = state[:, 0] + rng.normal(size=steps)
+            zs[rng.random(steps) < 0.05] = tensor.nan
+            ys = rng.normal(size=steps)
+            ys[0] = 1
+            return zs, ys
+    """
+    program.write_text(textwrap.dedent(text))
+    assert cli.main([str(program), "--select", "EMB301", "--output-format", "concise"]) == 1
+    assert ["`ys`" in line for line in capsys.readouterr().out.splitlines() if "EMB301" in line] == [True]

@@ -419,3 +419,22 @@ def test_operators_of_ember_tensors_and_numpy_arrays_make_ember_tensors(
     program.write_text(textwrap.dedent(text))
     assert cli.main([str(program), "--select", "EMB301", "--output-format", "concise"]) == 1
     assert ["`ys`" in line for line in capsys.readouterr().out.splitlines() if "EMB301" in line] == [True]
+
+
+def test_advice_names_the_namespace_and_the_argument(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        "def f(x, y, out=None):\n    z = np.matmul(x, y, out=out, casting='no')\n"
+        "    return z, np.maximum(x, y, out), np.exp(*x), np.zeros(3)\n"
+    )
+    done = ported(text)
+    expected = [
+        "`np.matmul` runs on numpy only; use `tensor.matmul`, which has no `out` and no `casting`",
+        "`np.maximum` runs on numpy only; use `tensor.maximum`, which has no `out`",
+        "`np.exp` runs on numpy only; use `tensor.exp`, which has other arguments",
+    ]
+    assert [one.message for one in done.left if one.code == "EMB102"] == expected
+    program = tmp_path / "program.py"
+    program.write_bytes(done.after)
+    assert cli.main([str(program), "--select", "EMB102", "--output-format", "concise"]) == 1
+    printed = capsys.readouterr().out
+    assert all(message in printed for message in expected)

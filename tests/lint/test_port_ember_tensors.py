@@ -371,7 +371,8 @@ def test_results_that_are_written_into_arrays_are_the_same(engine: str, tmp_path
 def test_a_second_run_reports_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "program.py"
     program.write_text(
-        "import numpy as np\n\n\ndef f(n):\n    x = np.zeros((n, n))\n    border = x[0]\n    border[:] = 0\n    return x\n"
+        "import numpy as np\n\n\ndef f(n):\n    x = np.zeros((n, n))\n    border = x[0]\n"
+        "    border[:] = 0\n    return x\n"
     )
     reports = []
     for _ in range(2):
@@ -438,3 +439,18 @@ def test_advice_names_the_namespace_and_the_argument(tmp_path: Path, capsys: pyt
     assert cli.main([str(program), "--select", "EMB102", "--output-format", "concise"]) == 1
     printed = capsys.readouterr().out
     assert all(message in printed for message in expected)
+
+
+def test_forced_evaluation_is_not_part_of_a_port() -> None:
+    text = """
+        def f(n):
+            x = np.zeros(n, dtype=np.float64)
+            if np.sum(x) > 1 or 0 < np.max(x) < 1:
+                return float(np.mean(x)), x.tolist(), np.roots(x)
+            return max(x), 0 in x, 0
+    """
+    assert {one.code for one in ported(text).left} == {"EMB101", "EMB102"}
+    assert {one.code for one in programs.ported(text, Config(), imports="import numpy as np\n").left} > {
+        "EMB201",
+        "EMB203",
+    }

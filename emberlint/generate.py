@@ -19,7 +19,7 @@ from emberlint.knowledge.catalogue import PATH
 
 # Namespaces of each engine whose functions are in the catalogue.
 NAMESPACES = {
-    "numpy": ("numpy", "numpy.linalg", "numpy.fft", "numpy.random"),
+    "numpy": ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.lib.stride_tricks"),
     "torch": ("torch", "torch.linalg", "torch.fft", "torch.special", "torch.nn.functional", "torch.nn.init"),
     "mlx": ("mlx.core", "mlx.core.linalg", "mlx.core.fft", "mlx.core.random", "mlx.core.fast", "mlx.nn"),
     "jax": (

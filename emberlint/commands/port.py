@@ -30,11 +30,12 @@ from emberlint.commands.options import code_list
 from emberlint.commands.status import ERROR, FOUND
 from emberlint.config import EMBER_TENSORS, NAMESPACE, Config
 from emberlint.findings import SAFE, UNSAFE, Edit, Finding, Fix
-from emberlint.inference.callees import called
+from emberlint.inference.callees import called, keyword, spreads
 from emberlint.inference.checks import Check, Checks, Subscription
 from emberlint.inference.file import File
 from emberlint.inference.imports import Imports
 from emberlint.inference.state import State
+from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import EMBER, engine_of
 from emberlint.knowledge.operators import BINARY
 from emberlint.knowledge.types import DTYPE, SCALAR, SEQUENCE
@@ -50,6 +51,7 @@ from emberlint.rewrite.behavior import (
     unknown_types,
     written_parameters,
 )
+from emberlint.rewrite.constants import array_constants, kept_nodes, tensor_constants
 from emberlint.rewrite.differences import is_repeatable, silent_differences
 from emberlint.rewrite.elements import classes, dtype_test, sequence_test
 from emberlint.rewrite.foreign import scipy_function
@@ -76,9 +78,9 @@ FIXED = ("EMB101", "EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB306", "
 _NAMED = frozenset({"EMB102", "EMB103", "EMB104"})
 # Rules whose findings are reported for a manual decision. Default dtypes and devices are not part of a port.
 LEFT = ("EMB1", "EMB2", "EMB3", "EMB4")
-_UNDECIDED = frozenset({"EMB313", "EMB314"})
+_UNDECIDED = ("EMB313", "EMB314")
 # Rules about what EmberTensors do as NumPy's arrays do, on every engine, and about speed alone.
-_SETTLED = frozenset({"EMB202", "EMB205", "EMB209", "EMB301", "EMB302", "EMB305", "EMB306", "EMB309"})
+_SETTLED = ("EMB2", "EMB301", "EMB302", "EMB305", "EMB306", "EMB309")
 # Rules whose findings mark a site that depends on one engine.
 _BOUND = ("EMB102", "EMB103", "EMB104", "EMB105", "EMB106", "EMB107", "EMB108", "EMB109", "EMB3")
 
@@ -135,7 +137,10 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
     count: Counter[str] = Counter()
     # Which operands are tensors and which remain NumPy arrays is known after the calls have been rewritten.
     second = _ember_tensor_checks() if config.namespace == EMBER_TENSORS else _mixing_checks()
-    first = _checks(origin, others.taken)
+    kept: frozenset[str] = frozenset()
+    if config.namespace == EMBER_TENSORS and origin == "numpy":
+        kept = _kept(data, path, config, module, package, others.taken)
+    first = _checks(origin, others.taken, kept)
     if config.namespace == EMBER_TENSORS and origin == "numpy":
         for rewrite in (class_view, dtype_test):
             data, changes = _walked(data, path, config, module, package, rewrite)
@@ -153,15 +158,35 @@ def ported(data: bytes, path: str, origin: str, config: Config, others: Others =
             break
     if config.namespace == EMBER_TENSORS and origin == "numpy":
         for rewrite in (sequence_test, scipy_function, ordered_copy):
-            data, changes = _walked(data, path, config, module, package, rewrite)
+            data, changes = _walked(data, path, config, module, package, rewrite, kept=kept)
             count.update({PORT.code: changes} if changes else {})
-    places, needed, left = zip(*(_counted(part, path, config, module, package) for part in (before, data)), strict=True)
-    notes = _noted(data, path, config, module, package, others, origin) if data != before else Notes([], [], [], [])
+    counts = [
+        _counted(before, path, config, module, package),
+        _counted(data, path, config, module, package, kept),
+    ]
+    places, needed, left = zip(*counts, strict=True)
+    # A file that is ported already has the same notes as when it was rewritten.
+    is_ported = data != before or (b"ember_ml" in data and all(one.code != "EMB001" for one in left[1]))
+    notes = _noted(data, path, config, module, package, others, origin) if is_ported else Notes([], [], [], [])
     open_places = {(note.line, note.column) for note in (*notes.changes, *notes.unknown)}
     sites = len(places[0]), len(places[1] | open_places)
     bound = len(needed[0]), len(needed[1] | open_places)
+    if data == before:
+        sites, bound = (sites[1], sites[1]), (bound[1], bound[1])
     remaining = [*left[1], *_remaining(data, path, config, module, package, left[1])] if origin == "jax" else left[1]
     return Ported(path, before, data, count, remaining, sites, bound, notes)
+
+
+def _kept(data: bytes, path: str, config: Config, module: str, package: str, taken: frozenset[str]) -> frozenset[str]:
+    """Names of the constants of a file that stay NumPy arrays."""
+    try:
+        source = Source(data, path)
+        tree = parse(source)
+    except PARSE_ERRORS:
+        return frozenset()
+    state = State(source, tree, config, Checks(()), module=module, package=package, thorough=True, lenient=True)
+    linter.visit(state)
+    return array_constants(state, taken)
 
 
 def _fixed(
@@ -209,9 +234,11 @@ def _noted(data: bytes, path: str, config: Config, module: str, package: str, ot
     linter.visit(state)
     if origin == "jax":
         # JAX's arrays have no views and are not changed, its elements are arrays, and it rejects objects too.
-        return Notes(jax.silent_differences(state), unknown_types(state), [], tensor_results(state))
+        differences = [*jax.silent_differences(state), *tensor_constants(state, others.taken)]
+        return Notes(differences, unknown_types(state), [], tensor_results(state))
     behavior.note_slices(state)
-    changes = sorted([*behavior.findings(path), *silent_differences(state)], key=lambda finding: finding.line)
+    found = [*behavior.findings(path), *silent_differences(state), *tensor_constants(state, others.taken)]
+    changes = sorted(found, key=lambda finding: finding.line)
     return Notes(changes, unknown_types(state), rejecting_functions(state), tensor_results(state))
 
 
@@ -228,9 +255,12 @@ def _read(
 
 
 def _counted(
-    data: bytes, path: str, config: Config, module: str, package: str
+    data: bytes, path: str, config: Config, module: str, package: str, kept: frozenset[str] = frozenset()
 ) -> tuple[set[tuple[int, int]], set[tuple[int, int]], list[Finding]]:
-    """Sites that involve arrays, those that depend on one engine, and the findings."""
+    """Sites that involve arrays, those that depend on one engine, and the findings.
+
+    The constants ``kept`` are NumPy arrays on purpose, and work on every engine.
+    """
     places: set[tuple[int, int]] = set()
     needed: set[tuple[int, int]] = set()
 
@@ -242,7 +272,7 @@ def _counted(
         found = engine_of(file.path(node))
         if found and not file.is_called(node) and not _is_inner(node, file):
             places.add((node.lineno, node.col_offset))
-            if found != EMBER:
+            if found != EMBER and node not in kept_nodes(kept, file):
                 needed.add((node.lineno, node.col_offset))
 
     def target(node: ast.Subscript, file: File) -> None:
@@ -252,11 +282,12 @@ def _counted(
 
     codes = tuple(chosen_codes(LEFT, ()))
     counted = [(ast.Call, note), (ast.Attribute, constant), (ast.Subscript, target)]
-    checks = Checks([*subscriptions(about(codes, "")), *starmap(Subscription, counted)])
+    found = [one._replace(check=_outside(kept, one.check)) for one in subscriptions(about(codes, ""))]
+    checks = Checks([*found, *starmap(Subscription, counted)])
     config = config._replace(select=LEFT, ignore=())
     findings, _ = _read(data, path, config, checks, module, package)
-    ignored = _UNDECIDED | _SETTLED if config.namespace == EMBER_TENSORS else _UNDECIDED
-    findings = [finding for finding in findings if finding.code not in ignored]
+    ignored = _UNDECIDED + _SETTLED if config.namespace == EMBER_TENSORS else _UNDECIDED
+    findings = [finding for finding in findings if not finding.code.startswith(ignored)]
     bound = needed | {(f.line, f.column) for f in findings if f.code.startswith(_BOUND)}
     return places | bound, bound, findings
 
@@ -266,9 +297,13 @@ def _is_inner(node: ast.Attribute, file: File) -> bool:
     return file.source.data[file.span(node)[1] :][:1] == b"."
 
 
-def _checks(origin: str, taken: frozenset[str]) -> Checks:
-    """Checks of a port from an engine."""
-    in_place = [Subscription(ast.Expr, check) for check in (_filled, _sorted, _written(origin))]
+def _checks(origin: str, taken: frozenset[str], kept: frozenset[str]) -> Checks:
+    """Checks of a port from an engine, which leave the constants ``kept`` as they are."""
+    in_place = [
+        Subscription(ast.Expr, _filled),
+        Subscription(ast.Expr, _sorted),
+        *(Subscription(kind, _written(origin)) for kind in (ast.Expr, ast.Assign, ast.Return)),
+    ]
     found = [
         *([Subscription(ast.AugAssign, _rebound)] if origin == "jax" else in_place),
         Subscription(ast.Call, _special),
@@ -281,7 +316,19 @@ def _checks(origin: str, taken: frozenset[str]) -> Checks:
         for one in rules.load(code).checks:
             check = _of(origin, one.check) if code in _NAMED else _untaken(taken, one.check) if taken else one.check
             found.append(one._replace(check=check))
-    return Checks(found)
+    return Checks(one._replace(check=_outside(kept, one.check)) for one in found)
+
+
+def _outside(kept: frozenset[str], check: Check) -> Check:
+    """Check that skips the expressions of constants that stay NumPy arrays."""
+    if not kept:
+        return check
+
+    def checked(node: Any, file: File) -> None:
+        if node not in kept_nodes(kept, file):
+            check(node, file)
+
+    return checked
 
 
 def _untaken(taken: frozenset[str], check: Check) -> Check:
@@ -351,6 +398,7 @@ def _walked(
     package: str,
     rewrite: Callable[[Any, File], tuple[Edit, ...]],
     kinds: tuple[type[ast.AST], ...] = (ast.Call,),
+    kept: frozenset[str] = frozenset(),
 ) -> tuple[bytes, int]:
     """Content of a file after a rewrite of nodes, whatever is known of their parts, and the number of changes."""
     count = 0
@@ -364,12 +412,13 @@ def _walked(
         state = State(text, tree, config, Checks(()), module=module, package=package, thorough=True, lenient=True)
         linter.visit(state)
         nodes: list[Any] = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+        constants = kept_nodes(kept, state)
         todo = [
             Finding(
                 PORT.code, "", path, node.lineno, node.col_offset, node.lineno, node.col_offset, Fix(edits, UNSAFE, "")
             )
             for node in nodes
-            if (edits := rewrite(node, state))
+            if node not in constants and (edits := rewrite(node, state))
         ]
         new, done = fixes.applied(text, todo)
         if not done:
@@ -568,21 +617,49 @@ def _sorted(node: ast.Expr, file: File) -> None:
 def _written(origin: str) -> Check:
     """Check of statements that write into an array with ``out=``, which become assignments to all of its elements."""
 
-    def check(node: ast.Expr, file: File) -> None:
+    def check(node: ast.Expr | ast.Assign | ast.Return, file: File) -> None:
         call = node.value
-        if not isinstance(call, ast.Call) or engine_of(file.path(call.func)) != origin:
+        path = file.path(call.func) if isinstance(call, ast.Call) else ""
+        if not isinstance(call, ast.Call) or engine_of(path) != origin or spreads(call):
             return
-        outs = [keyword for keyword in call.keywords if keyword.arg == "out"]
-        if len(outs) != 1 or not isinstance(outs[0].value, (ast.Name, ast.Attribute, ast.Subscript)):
+        out = _out(call, path)
+        array = file.value(out) if out is not None else None
+        if not isinstance(out, (ast.Name, ast.Attribute, ast.Subscript)) or (array is not None and not array.is_array):
             return
-        owner = file.value(outs[0].value)
-        if owner is None or not owner.is_array:
+        alone, wrapped = isinstance(node, ast.Expr), file.config.namespace == EMBER_TENSORS
+        # A result that is not used is written to an array; elsewhere, what is not known may be ``None``.
+        known = array is not None and not array.nullable
+        if not (known and (alone or wrapped)) and not (alone and wrapped and not isinstance(out, ast.Subscript)):
             return
-        kept = [file.text(part) for part in (*call.args, *(one for one in call.keywords if one is not outs[0]))]
-        text = f"{file.text(outs[0].value)}[...] = {file.text(call.func)}({', '.join(kept)})"
+        arguments = [one for one in call.args if one is not out]
+        keywords = [one for one in call.keywords if one.value is not out]
+        if any(one.arg == "where" for one in keywords) or out in call.args[:-1]:
+            return
+        owner = file.value(out.value) if isinstance(out, ast.Subscript) else None
+        target = file.text(out) if owner is not None and owner.is_array else f"{file.text(out)}[...]"
+        given = ", ".join(file.text(part) for part in (*arguments, *keywords))
+        text = f"{target} = {file.text(call.func)}({given})"
+        if not alone:
+            start, _ = file.span(node)
+            indent = file.source.data[file.source.starts[node.lineno - 1] : start]
+            if indent.strip() or isinstance(out, ast.Subscript):
+                return
+            rest = file.source.data[start : file.span(call)[0]].decode()
+            text += f"{file.source.newline}{indent.decode()}{rest}{file.text(out)}"
+            if file.span(node)[1] != file.span(call)[1]:
+                return  # the call is in parentheses
         file.report(PORT, node, "`out=`", fix=Fix((file.edit(node, text),), UNSAFE, "assign to all elements"))
 
     return check
+
+
+def _out(node: ast.Call, path: str) -> ast.expr | None:
+    """Argument of a call that its result is written into."""
+    given = keyword(node, "out")
+    place = catalogue.out_place(path)
+    if given is not None:
+        return given.value
+    return node.args[place] if 0 <= place < len(node.args) else None
 
 
 def _concatenation(node: ast.Subscript, file: File) -> None:

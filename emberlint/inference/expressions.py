@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from emberlint.config import EMBER_TENSORS
 from emberlint.inference.conditions import named_engines, narrowed
 from emberlint.inference.results import PLAIN, combined, element_of, first_array, stronger, value_of_type
 from emberlint.inference.state import State
@@ -138,7 +139,15 @@ def _binary(node: ast.BinOp, state: State) -> Value | None:
     left, right = node.left, node.right
     first = EVALUATE[type(left)](left, state)
     second = EVALUATE[type(right)](right, state)
-    return _computed(node, combined(node, first, second), state)
+    value = combined(node, first, second)
+    if value is not None and value.kind == HOST and (first is None or second is None) and _may_wrap(state):
+        value = None
+    return _computed(node, value, state)
+
+
+def _may_wrap(state: State) -> bool:
+    """Whether an unknown value may be an EmberTensor, whose result with a NumPy array is an EmberTensor too."""
+    return EMBER_TENSORS in state.imports.tops and not state.imports.renames
 
 
 @evaluates(ast.UnaryOp)

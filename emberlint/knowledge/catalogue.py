@@ -64,6 +64,13 @@ def parameters(record: dict[str, Any]) -> list[Parameter] | None:
     return found
 
 
+@cache
+def out_place(path: str) -> int:
+    """Index of ``out`` among the positional parameters of an engine's function, or -1."""
+    names = [row.name for row in parameters(function(path) or {}) or () if row.kind in "PB"]
+    return names.index("out") if "out" in names else -1
+
+
 def engines() -> tuple[str, ...]:
     """Engines whose functions and methods are in the catalogue."""
     return tuple(load()["engines"])

@@ -154,6 +154,16 @@ def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tupl
     return tuple(changes) if required <= given else None
 
 
+def missing_parameters(path: str, count: int, names: tuple[str | None, ...]) -> list[str]:
+    """Names of a call's arguments that the operation for a function has no parameter for."""
+    signatures = _signatures(path)
+    if signatures is None:
+        return []
+    places = frozenset(parameter.name for parameter in signatures.positional)
+    given = [*signatures.theirs[len(places) : count], *(name for name in names if name)]
+    return [name for name in given if _meant(name, signatures.by_name) not in signatures.by_name | places]
+
+
 def _meant(their: str, by_name: frozenset[str]) -> str:
     """Name of the operation's parameter; torch's ``dims`` is ``axes`` or ``axis``."""
     if their in by_name:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from emberlint.config import EMBER_TENSORS
 from emberlint.findings import Edit
 from emberlint.inference.file import File
 from emberlint.inference.interest import Places
@@ -36,6 +37,12 @@ def import_name(path: str, file: File, *, other: str = "") -> tuple[str, tuple[E
         offset, before, after = file.shared("import place", lambda: _import_place(file))
         edits[path, name] = (Edit(offset, offset, f"{before}{line}{after}"),)
     return name, edits[path, name]
+
+
+def namespace_name(file: File) -> str:
+    """Name of the namespace of operations that a file uses, for messages: ``tensor`` in a file of EmberTensors."""
+    space = EMBER_TENSORS if EMBER_TENSORS in file.imports.tops else file.config.namespace
+    return file.imports.tops.get(space) or space.rpartition(".")[2]
 
 
 def _is_available(name: str, path: str, file: File) -> bool:

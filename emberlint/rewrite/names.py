@@ -23,6 +23,7 @@ RENAMED = {
         "degrees": "rad2deg",
         "fix": "trunc",
         "invert": "bitwise_invert",
+        "lib.stride_tricks.sliding_window_view": "sliding_window",
         "radians": "deg2rad",
         "row_stack": "vstack",
     },

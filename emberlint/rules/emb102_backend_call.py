@@ -53,8 +53,9 @@ from emberlint.knowledge import catalogue
 from emberlint.knowledge.engines import EMBER, array_type, engine_of
 from emberlint.knowledge.returns import result_of
 from emberlint.knowledge.types import SCALAR
+from emberlint.rewrite.arguments import missing_parameters
 from emberlint.rewrite.functions import rewritten
-from emberlint.rewrite.imports import import_name
+from emberlint.rewrite.imports import import_name, namespace_name
 from emberlint.rewrite.names import differs, operation_for, spelled
 from emberlint.rules import Rule
 
@@ -116,8 +117,10 @@ def check(node: ast.Call, file: File) -> None:
         return
     found = rewritten(node, path, file)
     if found is None:
-        portable = f"{'xp' if standard else 'ops'}.{operation}"
-        advice = f"use `{portable}`, which has other arguments"
+        portable = f"{'xp' if standard else namespace_name(file)}.{operation}"
+        missing = missing_parameters(path, len(node.args), tuple(keyword.arg for keyword in node.keywords))
+        names = " and no ".join(f"`{name}`" for name in missing)
+        advice = f"use `{portable}`, which has {f'no {names}' if missing else 'other arguments'}"
         if differs(path):
             advice = f"`{portable}` means something else, so rewrite it by hand"
         file.report(RULE, node.func, f"`{name}` runs on {engine} only; {advice}")

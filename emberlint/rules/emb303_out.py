@@ -34,7 +34,6 @@ No fix: code that shares the memory may rely on the change.
 from __future__ import annotations
 
 import ast
-from functools import cache
 
 from emberlint.inference.callees import Called, called, keyword, may_be_engine_call, spreads
 from emberlint.inference.checks import KEYWORDS
@@ -55,7 +54,7 @@ def check_keyword(node: ast.Call, file: File) -> None:
 
 
 def _has_place(name: str) -> bool:
-    return name.startswith("numpy.") and _place(name[6:]) >= 0
+    return name.startswith("numpy.") and catalogue.out_place(name) >= 0
 
 
 @RULE.on(ast.Call, named=_has_place)
@@ -64,7 +63,7 @@ def check_place(node: ast.Call, file: File) -> None:
     if len(node.args) < 2 or keyword(node, "out") is not None or spreads(node):
         return
     function = called(node, file)
-    place = _place(function.name) if function is not None else -1
+    place = catalogue.out_place(f"numpy.{function.name}") if function is not None else -1
     if function is not None and 0 <= place < len(node.args):
         _report(node.args[place], node.args[place], function, file)
 
@@ -77,11 +76,3 @@ def _report(node: ast.AST, place: ast.expr, function: Called, file: File) -> Non
         "assign the result"
     )
     file.report(RULE, node, message, because=file.value(place))
-
-
-@cache
-def _place(name: str) -> int:
-    """Index of ``out`` among the positional parameters of a NumPy function, or -1."""
-    record = catalogue.function(f"numpy.{name}")
-    names = [parameter.name for parameter in catalogue.parameters(record or {}) or () if parameter.kind in "PB"]
-    return names.index("out") if "out" in names else -1

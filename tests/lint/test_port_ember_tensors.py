@@ -14,6 +14,7 @@ import pytest
 from ember_ml import get_available_backends
 from emberlint import cli
 from emberlint.commands import port
+from emberlint.config import Config
 
 ENGINES = get_available_backends()
 
@@ -233,3 +234,223 @@ def test_the_transform_is_in_its_namespace() -> None:
     """``ember_ml.nn.tensor.fft`` is the namespace of the array API standard, ``ember_ml.ops.fft`` also the function."""
     text = ported("def f(x):\n    return np.fft.fft(x), np.fft.ifft(x), map(np.fft.fft, [x])\n").after.decode()
     assert "tensor.fft.fft(x), tensor.ifft(x), map(tensor.fft.fft, [x])" in text
+
+
+CONSTANTS = """
+    SOBEL = np.array([[1.0, 2.0], [3.0, 4.0]], dtype=np.float64)
+    HALF = SOBEL.T * 0.5
+    TABLE: np.ndarray = np.zeros(2)
+    TABLE[0] = np.sum(HALF)
+    SCALE = np.sqrt(2.0)
+
+
+    class Filter:
+        kernel = np.ones((2, 2)) / 4
+
+        def apply(self, x, w=np.array([1.0, 2.0]), *, bias=np.arange(2)):
+            x = np.asarray(x)
+            return np.exp(x) * self.kernel @ HALF + w - bias, SOBEL.T, np.where(x > 1, SOBEL, x), TABLE * SCALE
+
+
+    data = np.arange(4)
+    print(np.exp(data))
+"""
+
+
+def test_arrays_that_are_made_at_import_stay() -> None:
+    done = ported(CONSTANTS)
+    text = done.after.decode()
+    assert "SOBEL = np.array([[1.0, 2.0], [3.0, 4.0]], dtype=np.float64)\nHALF = SOBEL.T * 0.5\n" in text
+    assert "TABLE: np.ndarray = np.zeros(2)\nTABLE[0] = np.sum(HALF)\nSCALE = math.sqrt(2.0)\n" in text
+    assert "kernel = np.ones((2, 2)) / 4" in text
+    assert "w=np.array([1.0, 2.0]), *, bias=np.arange(2)):" in text
+    assert "tensor.exp(x) * self.kernel @ HALF + w - bias, tensor.transpose(SOBEL)" in text
+    assert "data = tensor.arange(4)\nprint(tensor.exp(data))" in text
+    assert [one.code for one in done.left] == ["EMB101"]
+    assert done.bound[1] == 0
+    assert done.notes.changes == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_arrays_that_are_made_at_import_work_on_every_backend(engine: str, tmp_path: Path) -> None:
+    (tmp_path / "before.py").write_text("import numpy as np\n" + textwrap.dedent(CONSTANTS))
+    (tmp_path / "program.py").write_bytes(ported(CONSTANTS).after)
+    check = """
+        import numpy as np
+        from ember_ml import get_available_backends, use_backend
+        import before, program
+        x = [[0.5, 1.0], [1.5, 2.0]]
+        for engine in get_available_backends():
+            with use_backend(engine):
+                for found, expected in zip(program.Filter().apply(x), before.Filter().apply(x), strict=True):
+                    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+    """
+    run(check, engine, tmp_path)
+
+
+def test_tensors_that_are_made_at_import_are_reported() -> None:
+    text = """
+        import numpy as np
+
+
+        def ramp(n):
+            return np.linspace(0, 1, n)
+
+
+        RAMP = ramp(3)
+
+
+        def f(x, w=np.arange(2)):
+            return x + RAMP + w
+    """
+    ramp = "`RAMP` is a tensor of the backend that is active at import"
+    default = "`f(w)` is a tensor of the backend that is active at import"
+    for config, expected in ((programs.CONFIG, [ramp]), (Config(), [ramp, default])):
+        notes = programs.ported(text, config).notes.changes
+        assert [one.message.partition(";")[0] for one in notes] == expected
+
+
+OUT = """
+    def f(a, b, out):
+        np.matmul(a, b.T, out=out)
+        np.dot(a, b, out)
+        return np.sum(a)
+
+
+    def g(a: np.ndarray, b: np.ndarray):
+        out, rows = np.zeros((2, 2)), np.zeros((2, 2, 2))
+        np.matmul(a, b.T, out=out)
+        np.maximum(out, b, out)
+        c = np.multiply(out, 2, out=out)
+        np.cumsum(a, axis=0, out=rows[0])
+        np.dot(a, rows[0], rows[1])
+        return c, rows
+
+
+    def h(a: np.ndarray):
+        out = np.zeros((2, 2))
+        np.add(a, 1, out=out, where=a > 1)
+        return np.exp(a, out=out)
+
+
+    def either(a: np.ndarray, out=None):
+        return np.exp(a, out=out)
+"""
+
+
+def test_results_that_are_written_into_arrays_are_assigned() -> None:
+    text = ported(OUT).after.decode()
+    assert "    out[...] = tensor.matmul(a, tensor.transpose(b))\n    out[...] = tensor.dot(a, b)\n" in text
+    assert "    out[...] = tensor.maximum(out, b)\n    out[...] = tensor.multiply(out, 2)\n    c = out\n" in text
+    assert "    rows[0] = tensor.cumsum(a, axis=0)\n    rows[1] = tensor.dot(a, rows[0])\n" in text
+    assert "    out[...] = tensor.exp(a)\n    return out\n" in text
+    assert "np.add(a, 1, out=out, where=a > 1)" in text
+    assert "return np.exp(a, out=out)" in text
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_results_that_are_written_into_arrays_are_the_same(engine: str, tmp_path: Path) -> None:
+    (tmp_path / "before.py").write_text("import numpy as np\n" + textwrap.dedent(OUT))
+    (tmp_path / "program.py").write_bytes(ported(OUT).after)
+    check = """
+        import numpy as np
+        from ember_ml import ops
+        from ember_ml.nn import tensor
+        import before, program
+        a, b = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[0.5, 1.0], [9.0, 2.0]])
+        expected, found = np.zeros((2, 2)), tensor.zeros((2, 2), dtype="float64")
+        before.f(a, b, expected)
+        program.f(tensor.asarray(a), tensor.asarray(b), found)
+        np.testing.assert_allclose(np.asarray(found), expected)
+        for found, expected in zip(program.g(a, b), before.g(a, b), strict=True):
+            np.testing.assert_allclose(np.asarray(found), expected)
+    """
+    run(check, engine, tmp_path)
+
+
+def test_a_second_run_reports_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numpy as np\n\n\ndef f(n):\n    x = np.zeros((n, n))\n    border = x[0]\n"
+        "    border[:] = 0\n    return x\n"
+    )
+    reports = []
+    for _ in range(2):
+        assert cli.main(["port", str(program), "--from", "numpy"]) == 0
+        reports.append(capsys.readouterr().out)
+    first, second = (report[report.index("Changes behavior (1)") :] for report in reports)
+    assert "`border[:] = 0` writes through a view of `x`" in second
+    assert first.partition("Estimated")[0] == second.partition("Estimated")[0]
+    after = first.partition("before, ")[2].partition(" after")[0]
+    assert f"Estimated portable sites: {after} before, {after} after" in second
+    assert after != "100%"
+
+
+def test_windows_are_rewritten() -> None:
+    text = """
+        from numpy.lib.stride_tricks import sliding_window_view
+
+
+        def f(x):
+            return np.lib.stride_tricks.sliding_window_view(x, 3), sliding_window_view(x, (2, 2), axis=(0, 1))
+    """
+    after = ported(text).after.decode()
+    assert "tensor.sliding_window(x, 3), tensor.sliding_window(x, (2, 2), axis=(0, 1))" in after
+    assert "numpy" not in after
+
+
+def test_operators_of_ember_tensors_and_numpy_arrays_make_ember_tensors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "program.py"
+    text = """
+        import numpy as np
+        from ember_ml.nn import tensor
+
+
+        def f(steps, seed):
+            rng = np.random.default_rng(seed)
+            state = tensor.zeros((steps, 2))
+            zs = state[:, 0] + rng.normal(size=steps)
+            zs[rng.random(steps) < 0.05] = tensor.nan
+            ys = rng.normal(size=steps)
+            ys[0] = 1
+            return zs, ys
+    """
+    program.write_text(textwrap.dedent(text))
+    assert cli.main([str(program), "--select", "EMB301", "--output-format", "concise"]) == 1
+    assert ["`ys`" in line for line in capsys.readouterr().out.splitlines() if "EMB301" in line] == [True]
+
+
+def test_advice_names_the_namespace_and_the_argument(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        "def f(x, y, out=None):\n    z = np.matmul(x, y, out=out, casting='no')\n"
+        "    return z, np.maximum(x, y, out), np.exp(*x), np.zeros(3)\n"
+    )
+    done = ported(text)
+    expected = [
+        "`np.matmul` runs on numpy only; use `tensor.matmul`, which has no `out` and no `casting`",
+        "`np.maximum` runs on numpy only; use `tensor.maximum`, which has no `out`",
+        "`np.exp` runs on numpy only; use `tensor.exp`, which has other arguments",
+    ]
+    assert [one.message for one in done.left if one.code == "EMB102"] == expected
+    program = tmp_path / "program.py"
+    program.write_bytes(done.after)
+    assert cli.main([str(program), "--select", "EMB102", "--output-format", "concise"]) == 1
+    printed = capsys.readouterr().out
+    assert all(message in printed for message in expected)
+
+
+def test_forced_evaluation_is_not_part_of_a_port() -> None:
+    text = """
+        def f(n):
+            x = np.zeros(n, dtype=np.float64)
+            if np.sum(x) > 1 or 0 < np.max(x) < 1:
+                return float(np.mean(x)), x.tolist(), np.roots(x)
+            return max(x), 0 in x, 0
+    """
+    assert {one.code for one in ported(text).left} == {"EMB101", "EMB102"}
+    assert {one.code for one in programs.ported(text, Config(), imports="import numpy as np\n").left} > {
+        "EMB201",
+        "EMB203",
+    }

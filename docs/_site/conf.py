@@ -77,6 +77,7 @@ html_context = {"default_mode": "auto"}
 html_sidebars: dict[str, list[str]] = {"index": [], "search": [], "_source/**": []}
 
 _FOLDER = "_source"
+_REPEATED = ("Example", "Dtypes", "Engines", "Gradient", "See also", "Source")
 
 
 def _address(app: Sphinx, docname: str, target: str) -> str:
@@ -98,6 +99,14 @@ def resolve_sources(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for node in doctree.findall(nodes.reference):
         if node.get("refuri", "").startswith("source:"):
             node["refuri"] = _address(app, docname, node["refuri"].removeprefix("source:"))
+
+
+def leave_out_of_search(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Keep sections that every generated page has out of the index of the search, where they would be hits of all."""
+    if "/" in docname:
+        for section in doctree.findall(nodes.section):
+            if section[0].astext() in _REPEATED:
+                section["classes"].append("no-search")
 
 
 def source_role(
@@ -139,6 +148,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.config.html_extra_path = [str(Path(app.srcdir) / "extra")]
     app.add_role("source", source_role)
     app.connect("doctree-resolved", resolve_sources)
+    app.connect("doctree-resolved", leave_out_of_search)
     app.connect("html-collect-pages", source_pages)
     app.connect("html-page-context", search_results)
     app.connect("build-finished", write_summaries)

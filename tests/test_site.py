@@ -289,3 +289,35 @@ def test_no_page_is_wider_than_the_window(browser: Any, built: Path, width: int)
         browser.get((built / f"{page}.html").as_uri())
         wide = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
         assert wide[0] <= wide[1], (page, wide)
+
+
+def test_pictures_scroll_in_a_narrow_window(browser: Any, built: Path) -> None:
+    browser.set_window_size(400, 900)
+    browser.get((built / "performance.html").as_uri())
+    widths = browser.execute_script(
+        "const block = document.querySelector('.pictures'); return [block.clientWidth, block.scrollWidth]"
+    )
+    assert widths[0] < 400 < 700 < widths[1]
+
+
+def test_code_has_a_button_that_copies_and_output_has_none(browser: Any, built: Path) -> None:
+    browser.set_window_size(1400, 900)
+    browser.get((built / "index.html").as_uri())
+    button = browser.find_element("css selector", ".highlight-python button.copybtn")
+    assert button.value_of_css_property("opacity") == "1"
+    button.click()
+    assert "success" in button.get_attribute("class")
+    assert browser.find_elements("css selector", ".highlight-text button.copybtn") == []
+
+
+@pytest.mark.parametrize("page", ["performance", "quickstart", f"operations/{CATEGORY}/softmax"])
+def test_links_have_one_color(browser: Any, built: Path, page: str) -> None:
+    browser.get((built / f"{page}.html").as_uri())
+    for theme in ("light", "dark"):
+        colors = browser.execute_script(
+            "document.documentElement.dataset.theme = arguments[0];"
+            "const links = document.querySelectorAll('.bd-article a.reference, .bd-article a.reference code');"
+            "return [...new Set([...links].map((link) => getComputedStyle(link).color))]",
+            theme,
+        )
+        assert len(colors) == 1

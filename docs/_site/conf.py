@@ -53,6 +53,8 @@ html_show_search_summary = False
 html_search_scorer = str(Path(__file__).with_name("static") / "scorer.js")
 html_domain_indices = False
 html_use_index = False
+# What a program prints is not copied, and the button would hide some of it in a narrow window.
+copybutton_selector = "div[class*=highlight-]:not(.highlight-text) > div.highlight > pre"
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 html_theme_options = {

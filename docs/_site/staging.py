@@ -4,7 +4,7 @@ The pages read as they are where the repository is hosted. For the site:
 
 - Links to other pages lead to their pages here, and links to other files to their source.
 - A list between ``<!-- cards -->`` and ``<!-- end -->`` becomes cards.
-- A ``<picture>`` with a light and a dark image follows the theme.
+- A ``<picture>`` with a light and a dark image follows the theme, and scrolls in a narrow window.
 - The words after the language of a fence, which tell the tests what it needs, are not shown; a file is its caption.
 - Sections of ``docs/index.md`` that list pages are the entries of the navigation. Pages of ``docs/`` that are in no
   list belong to the guides.
@@ -127,11 +127,12 @@ _PICTURE = re.compile(
 
 
 def _themed(match: re.Match[str]) -> str:
-    """Two images, of which the theme shows one."""
-    return "\n".join(
+    """Two images, of which the theme shows one, in a block that scrolls if the window is narrow."""
+    images = [
         f"```{{image}} {match[kind].removeprefix('docs/')}\n:alt: {match['alt']}\n:class: only-{kind} picture\n```\n"
         for kind in ("light", "dark")
-    )
+    ]
+    return "\n".join([":::{div} pictures", *images, ":::\n"])
 
 
 class Listed(NamedTuple):

@@ -321,3 +321,8 @@ def test_links_have_one_color(browser: Any, built: Path, page: str) -> None:
             theme,
         )
         assert len(colors) == 1
+
+
+def test_the_header_shows_the_version(browser: Any, built: Path) -> None:
+    browser.get((built / "quickstart.html").as_uri())
+    assert browser.find_element("css selector", ".bd-header a.version").text == ember_ml.__version__

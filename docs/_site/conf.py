@@ -44,6 +44,7 @@ myst_url_schemes = {"http": None, "https": None, "mailto": None, "source": None}
 html_theme = "pydata_sphinx_theme"
 html_title = "Ember ML"
 html_static_path = ["static"]
+templates_path = ["templates"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
@@ -59,6 +60,7 @@ copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 html_theme_options = {
     "logo": {"text": "Ember ML"},
+    "navbar_start": ["navbar-logo", "version"],
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button-field"],

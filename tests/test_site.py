@@ -31,7 +31,7 @@ ENGINES = [name for name in backends.OWN if name in ember_ml.get_available_backe
 
 # What is built here of the generated pages.
 CATEGORY = "activations"
-BUILT = (f"operations/{CATEGORY}", "schedules", "rules/EMB2")
+BUILT = (f"operations/{CATEGORY}", "operations/dtypes", "schedules", "rules/EMB2")
 
 every_engine = pytest.mark.skipif(
     not set(backends.OWN) <= set(ENGINES), reason="the pages of operations name every engine"
@@ -98,12 +98,12 @@ def test_every_layer_optimizer_metric_callback_and_rule_has_a_page(site: Any) ->
 @every_engine
 def test_every_generated_page_is_in_an_index_and_described(site: Any) -> None:
     listed = "\n".join(text for name, text in site.texts.items() if "{toctree}" in text)
-    for name in site.texts:
+    for name, text in site.texts.items():
         short = name.rpartition("/")[2]
         assert name == "index" or re.search(
             rf"^(.*<)?/?({re.escape(name)}|{re.escape(short)})>?$", listed, re.MULTILINE
         ), name
-        assert site.summaries[name] or name in ("guides", "reference", "how-it-works"), name
+        assert site.summaries[name] or "no-search: true" in text, name
 
 
 def test_every_page_of_the_repository_is_on_the_front_page() -> None:
@@ -210,14 +210,8 @@ def browser(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
         yield driver
 
 
-@pytest.mark.parametrize(
-    ("words", "page", "said"),
-    [
-        ("softmax", "operations/activations/softmax.html", "along axis: positive, with sum 1."),
-        ("EMB203", "rules/EMB203.html", "A tensor whose truth value Python tests."),
-    ],
-)
-def test_the_search_finds_from_disk(browser: Any, built: Path, words: str, page: str, said: str) -> None:
+def search(browser: Any, built: Path, words: str) -> list[Any]:
+    """Results of a search, from the field in the header of the front page."""
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import WebDriverWait
 
@@ -229,11 +223,48 @@ def test_the_search_finds_from_disk(browser: Any, built: Path, words: str, page:
     WebDriverWait(browser, 20).until(
         lambda driver: "found" in driver.find_element("css selector", "#search-results .search-summary").text
     )
-    first = browser.find_element("css selector", "ul.search li")
-    link = first.find_element("css selector", "a").get_attribute("href")
-    assert link.partition("?")[0].partition("#")[0] == (built / page).as_uri()
-    assert said in first.text
+    found = browser.find_elements("css selector", "ul.search > li")
+    said = browser.find_element("css selector", "#search-results .search-summary").text
+    assert all(result.is_displayed() for result in found)
+    assert ("found one page" if len(found) == 1 else f"found {len(found)} pages") in said
     assert [log for log in browser.get_log("browser") if log["level"] == "SEVERE"] == []
+    return list(found)
+
+
+def page_of(result: Any, built: Path) -> str:
+    link = str(result.find_element("css selector", "a").get_attribute("href"))
+    return re.sub(r"[?#].*", "", link).removeprefix(f"{built.as_uri()}/")
+
+
+@pytest.mark.parametrize(
+    ("words", "page", "said"),
+    [
+        ("softmax", "operations/activations/softmax.html", "along axis: positive, with sum 1."),
+        ("EMB203", "rules/EMB203.html", "A tensor whose truth value Python tests."),
+        ("set_default_dtype", "operations/dtypes/set_default_dtype.html", "Set the dtype of Python floats"),
+        ("set default dtype float64", "semantics.html", "An operation behaves the same on every engine."),
+        ("early stopping", "training.html", "Training"),
+        ("multiple GPUs", "distributed.html", "Distributed training"),
+    ],
+)
+def test_the_search_finds_from_disk(browser: Any, built: Path, words: str, page: str, said: str) -> None:
+    first = search(browser, built, words)[0]
+    assert page_of(first, built) == page
+    assert said in first.text
+
+
+def test_the_search_shows_guides_before_generated_pages(browser: Any, built: Path) -> None:
+    pages = [page_of(result, built) for result in search(browser, built, "default dtype")]
+    assert "semantics.html" in pages[:3]
+    assert "operations/dtypes/set_default_dtype.html" in pages[:10]
+    # Every page of an operation has a table of dtypes, which is no reason to show it.
+    assert f"operations/{CATEGORY}/relu.html" not in pages
+
+
+def test_no_two_pages_have_one_title(site: Any) -> None:
+    title = part("staging")._title
+    titles = [title(text) for name, text in site.texts.items() if "/" not in name]
+    assert sorted(titles) == sorted(set(titles))
 
 
 def test_engine_tabs_switch_together(browser: Any, built: Path) -> None:
@@ -258,3 +289,40 @@ def test_no_page_is_wider_than_the_window(browser: Any, built: Path, width: int)
         browser.get((built / f"{page}.html").as_uri())
         wide = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
         assert wide[0] <= wide[1], (page, wide)
+
+
+def test_pictures_scroll_in_a_narrow_window(browser: Any, built: Path) -> None:
+    browser.set_window_size(400, 900)
+    browser.get((built / "performance.html").as_uri())
+    widths = browser.execute_script(
+        "const block = document.querySelector('.pictures'); return [block.clientWidth, block.scrollWidth]"
+    )
+    assert widths[0] < 400 < 700 < widths[1]
+
+
+def test_code_has_a_button_that_copies_and_output_has_none(browser: Any, built: Path) -> None:
+    browser.set_window_size(1400, 900)
+    browser.get((built / "index.html").as_uri())
+    button = browser.find_element("css selector", ".highlight-python button.copybtn")
+    assert button.value_of_css_property("opacity") == "1"
+    button.click()
+    assert "success" in button.get_attribute("class")
+    assert browser.find_elements("css selector", ".highlight-text button.copybtn") == []
+
+
+@pytest.mark.parametrize("page", ["performance", "quickstart", f"operations/{CATEGORY}/softmax"])
+def test_links_have_one_color(browser: Any, built: Path, page: str) -> None:
+    browser.get((built / f"{page}.html").as_uri())
+    for theme in ("light", "dark"):
+        colors = browser.execute_script(
+            "document.documentElement.dataset.theme = arguments[0];"
+            "const links = document.querySelectorAll('.bd-article a.reference, .bd-article a.reference code');"
+            "return [...new Set([...links].map((link) => getComputedStyle(link).color))]",
+            theme,
+        )
+        assert len(colors) == 1
+
+
+def test_the_header_shows_the_version(browser: Any, built: Path) -> None:
+    browser.get((built / "quickstart.html").as_uri())
+    assert browser.find_element("css selector", ".bd-header a.version").text == ember_ml.__version__

@@ -44,6 +44,7 @@ myst_url_schemes = {"http": None, "https": None, "mailto": None, "source": None}
 html_theme = "pydata_sphinx_theme"
 html_title = "Ember ML"
 html_static_path = ["static"]
+templates_path = ["templates"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
@@ -53,10 +54,13 @@ html_show_search_summary = False
 html_search_scorer = str(Path(__file__).with_name("static") / "scorer.js")
 html_domain_indices = False
 html_use_index = False
+# What a program prints is not copied, and the button would hide some of it in a narrow window.
+copybutton_selector = "div[class*=highlight-]:not(.highlight-text) > div.highlight > pre"
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 html_theme_options = {
     "logo": {"text": "Ember ML"},
+    "navbar_start": ["navbar-logo", "version"],
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button-field"],
@@ -77,6 +81,7 @@ html_context = {"default_mode": "auto"}
 html_sidebars: dict[str, list[str]] = {"index": [], "search": [], "_source/**": []}
 
 _FOLDER = "_source"
+_REPEATED = ("Example", "Dtypes", "Engines", "Gradient", "See also", "Source")
 
 
 def _address(app: Sphinx, docname: str, target: str) -> str:
@@ -98,6 +103,14 @@ def resolve_sources(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     for node in doctree.findall(nodes.reference):
         if node.get("refuri", "").startswith("source:"):
             node["refuri"] = _address(app, docname, node["refuri"].removeprefix("source:"))
+
+
+def leave_out_of_search(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Keep sections that every generated page has out of the index of the search, where they would be hits of all."""
+    if "/" in docname:
+        for section in doctree.findall(nodes.section):
+            if section[0].astext() in _REPEATED:
+                section["classes"].append("no-search")
 
 
 def source_role(
@@ -139,6 +152,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.config.html_extra_path = [str(Path(app.srcdir) / "extra")]
     app.add_role("source", source_role)
     app.connect("doctree-resolved", resolve_sources)
+    app.connect("doctree-resolved", leave_out_of_search)
     app.connect("html-collect-pages", source_pages)
     app.connect("html-page-context", search_results)
     app.connect("build-finished", write_summaries)

@@ -98,7 +98,7 @@ def _dtypes(operation: Operation) -> str:
     text = [
         "## Dtypes",
         f"The dtype rule is `{rule.name}`: {rule.sentence[0].lower()}{rule.sentence[1:]}{accepted} "
-        "[Semantics](/semantics.md#promotion) has the table of promotion.",
+        "[Semantics](/semantics.md#promotion) has the promotion table.",
         table(columns, rows),
     ]
     if engines:

@@ -4,7 +4,7 @@ The pages read as they are where the repository is hosted. For the site:
 
 - Links to other pages lead to their pages here, and links to other files to their source.
 - A list between ``<!-- cards -->`` and ``<!-- end -->`` becomes cards.
-- A ``<picture>`` with a light and a dark image follows the theme.
+- A ``<picture>`` with a light and a dark image follows the theme, and scrolls in a narrow window.
 - The words after the language of a fence, which tell the tests what it needs, are not shown; a file is its caption.
 - Sections of ``docs/index.md`` that list pages are the entries of the navigation. Pages of ``docs/`` that are in no
   list belong to the guides.
@@ -33,6 +33,9 @@ MATRIX = "operation_matrix.html"
 
 # Pages of the repository that the site generates anew, with links to a page for each item.
 REPLACED = ("operations", "layers")
+
+# Pages whose heading in the repository is the name of the project, which is that of the front page here.
+TITLES = {"readme": "Install and first steps"}
 
 
 def repository_pages() -> dict[Path, str]:
@@ -124,11 +127,12 @@ _PICTURE = re.compile(
 
 
 def _themed(match: re.Match[str]) -> str:
-    """Two images, of which the theme shows one."""
-    return "\n".join(
+    """Two images, of which the theme shows one, in a block that scrolls if the window is narrow."""
+    images = [
         f"```{{image}} {match[kind].removeprefix('docs/')}\n:alt: {match['alt']}\n:class: only-{kind} picture\n```\n"
         for kind in ("light", "dark")
-    )
+    ]
+    return "\n".join([":::{div} pictures", *images, ":::\n"])
 
 
 class Listed(NamedTuple):
@@ -177,9 +181,9 @@ def _front_page(site: Site, generated: list[Listed]) -> None:
     parts: list[str] = []
     for title, items in sections.items():
         name = re.sub(r"\W+", "-", title.lower())
-        site.add(
-            name, f"# {title}\n\n{_cards(items)}\n{_toctree([f'{item.title} </{item.docname}>' for item in items])}"
-        )
+        tree = _toctree([f"{item.title} </{item.docname}>" for item in items])
+        # The pages that it lists are the results of the search.
+        site.add(name, f"---\nno-search: true\n---\n\n# {title}\n\n{_cards(items)}\n{tree}")
         parts.append(f"/{name}")
 
     def cards(match: re.Match[str]) -> str:
@@ -195,8 +199,14 @@ def _title(text: str) -> str:
     return match[1] if match else ""
 
 
+def _titled(text: str, title: str) -> str:
+    """Text of a page with another heading."""
+    return re.sub(r"^# .+$", f"# {title}", text, count=1, flags=re.MULTILINE)
+
+
 def _summary(text: str) -> str:
     """First sentence of a page, as plain text, for the results of the search."""
+    text = re.sub(r"\A---\n.*?\n---\n\n", "", text, flags=re.DOTALL)
     body = re.sub(r"^(`{3,}|:{3,}).*?^\1$", "", text.partition("\n")[2], flags=re.MULTILINE | re.DOTALL)
     described = re.search(r"^:::\{py:\w+\} .*\n\n(.+)", text, re.MULTILINE)
     paragraphs = [described[1]] if described else re.findall(r"^(?![#<|\-:!{\[]).+(?:\n.+)*", body, re.MULTILINE)
@@ -210,7 +220,8 @@ def stage(sessions: Mapping[str, Sessions]) -> Site:
     site = Site()
     for path, docname in site.pages.items():
         if docname not in (*REPLACED, "index"):
-            site.add(docname, site.adapted(path) + (_MATRIX if docname == "matrix" else ""))
+            text = site.adapted(path) + (_MATRIX if docname == "matrix" else "")
+            site.add(docname, _titled(text, TITLES[docname]) if docname in TITLES else text)
     categories = operation_list.categories()
     for operation in REGISTRY.values():
         site.add(inventory.page_of(operation), operations.page(operation, sessions))

@@ -9,6 +9,7 @@ from drawing import ENGINES, FOLDER, Picture, Theme, figures
 
 STEPS = 120
 WIDTHS = (11, 7.5, 4, 1.5)
+LEGEND_END = 184
 
 
 def draw(theme: Theme) -> Picture:
@@ -28,7 +29,8 @@ def draw(theme: Theme) -> Picture:
 
     for power in range(math.ceil(low), math.floor(high) + 1):
         y = place(0, 10.0**power)[1]
-        picture.line([(left, y), (right, y)], color=theme.line, width=0.7)
+        end = right if y > LEGEND_END else 620  # the legend is right of it
+        picture.line([(left, y), (end, y)], color=theme.line, width=0.7)
         picture.text(left - 10, y + 5, f"{10.0**power:g}", size=13, anchor="end", color=theme.muted)
     picture.line([(left, top), (left, bottom), (right, bottom)], color=theme.muted)
     for i, color in enumerate(theme.engines):

@@ -123,7 +123,10 @@ def as_dtype(value: object) -> EmberDType:
     """The ``EmberDType`` for an ``EmberDType``, a name, a Python type or an engine's dtype object."""
     found = find(value)
     if found is None:
-        raise TypeError(f"dtype must be one of {', '.join(DTYPES)}, got {written(value)}")
+        from ember_ml.spellings import value_hint  # rarely needed
+
+        hint = value_hint(value, DTYPES) if isinstance(value, str) else ""
+        raise TypeError(f"dtype must be one of {', '.join(DTYPES)}, got {written(value)}{hint}")
     return found
 
 

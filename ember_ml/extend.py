@@ -38,6 +38,7 @@ from ember_ml.ops._files import from_view, map_tensors, tensor_entries, write_te
 from ember_ml.random.threefry import current_rows
 from ember_ml.shapes.axes import axis_of
 from ember_ml.shapes.neural import causal_offset
+from ember_ml.shapes.windows import layout
 from ember_ml.transform.recording import Recording
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "holds_wrapped",
     "is_tensor",
     "is_tensor_like",
+    "layout",
     "load_backend",
     "map_tensors",
     "operation_of",

@@ -331,8 +331,14 @@ VALUES: dict[str, tuple[str, ...]] = {
     "xavier_uniform": ("glorot_uniform",),
 }
 
-# Names of the same kind that are refused, and those that are probably meant.
+# Names of the same kind, and of dtypes, that are refused, and those that are probably meant.
 _MEANT_VALUES: dict[str, tuple[str, ...]] = {
+    "BCELoss": ("binary_crossentropy",),
+    "BCEWithLogitsLoss": ("binary_crossentropy",),
+    "CrossEntropyLoss": ("sparse_categorical_crossentropy",),
+    "KLDivLoss": ("kl_divergence",),
+    "NLLLoss": ("sparse_categorical_crossentropy",),
+    "SmoothL1Loss": ("huber_loss",),
     "bce": ("binary_crossentropy",),
     "cosine_similarity": ("cosine_similarity_loss",),
     "cross_entropy": ("sparse_categorical_crossentropy",),
@@ -341,6 +347,9 @@ _MEANT_VALUES: dict[str, tuple[str, ...]] = {
     "glorot": ("glorot_uniform",),
     "he": ("he_normal",),
     "kaiming": ("he_uniform",),
+    "double": ("float64",),
+    "half": ("float16",),
+    "long": ("int64",),
     "rmse": ("mse",),
     "top_k_categorical_accuracy": ("top_k_accuracy",),
     "xavier": ("glorot_uniform",),
@@ -520,6 +529,18 @@ def value_hint(name: str, known: Collection[str]) -> str:
     """
     meant = next((one for one in _MEANT_VALUES.get(name, ()) if one in known), None) or nearest(name, known)
     return f"; did you mean {meant!r}?" if meant else ""
+
+
+# What to write for arguments that another function takes.
+_ARGUMENTS = {
+    "sparse_categorical_crossentropy.y_true": "for one-hot targets or probabilities, use categorical_crossentropy",
+}
+
+
+def argument_hint(function: str, name: str) -> str:
+    """The end of a message about an argument of another dtype or shape: the function that takes it, if there is one."""
+    hint = _ARGUMENTS.get(f"{function}.{name}")
+    return f"; {hint}" if hint else ""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -350,6 +350,13 @@ def test_labels_out_of_range_have_one_message(backend: Backend, loss: Any, label
         ember_ml.value_and_grad(lambda x: loss(ops.asarray(labels), x))(x)
 
 
+@pytest.mark.parametrize(("labels", "kind"), [([[0, 0, 1]], ValueError), ([[0.0, 0.0, 1.0]], TypeError)])
+def test_one_hot_targets_have_a_loss_of_their_own(backend: Backend, labels: Any, kind: type[Exception]) -> None:
+    for from_logits in (False, True):
+        with pytest.raises(kind, match="; for one-hot targets or probabilities, use categorical_crossentropy"):
+            ops.sparse_categorical_crossentropy(labels, ops.ones((1, 3)), from_logits=from_logits)
+
+
 def test_labels_out_of_range_along_another_axis(backend: Backend) -> None:
     logits = ops.ones((2, 3, 4, 5))
     for axis, shape in ((0, (3, 4, 5)), (1, (2, 4, 5)), (2, (2, 3, 5))):

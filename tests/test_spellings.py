@@ -469,3 +469,28 @@ def test_examples_run(module: ModuleType, backend: Backend) -> None:
     found = doctest.testmod(module)
     assert found.attempted
     assert not found.failed
+
+
+@pytest.mark.parametrize(
+    ("loss", "meant"),
+    [
+        ("CrossEntropyLoss", "sparse_categorical_crossentropy"),
+        ("NLLLoss", "sparse_categorical_crossentropy"),
+        ("BCEWithLogitsLoss", "binary_crossentropy"),
+        ("KLDivLoss", "kl_divergence"),
+        ("SmoothL1Loss", "huber_loss"),
+        ("SparseCategoricalCrossentropy", "sparse_categorical_crossentropy"),
+    ],
+)
+def test_names_of_losses_of_other_libraries(loss: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=f"got '{loss}'; did you mean '{meant}'"):
+        training.Trainer(nn.Linear(2, 2), loss, "adam")
+
+
+@pytest.mark.parametrize(("dtype", "meant"), [("flaot32", "float32"), ("Int64", "int64"), ("double", "float64")])
+def test_names_of_dtypes(dtype: str, meant: str) -> None:
+    for call in (lambda: ops.zeros(2, dtype=dtype), lambda: ops.cast([1], dtype), lambda: nn.Linear(2, 2, dtype=dtype)):
+        with pytest.raises(TypeError, match=f"dtype must be one of .* got '{dtype}'; did you mean '{meant}'"):
+            call()
+    with pytest.raises(TypeError, match=r"(?m)got 'text'$"):
+        ops.zeros(2, dtype="text")

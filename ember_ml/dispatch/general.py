@@ -316,7 +316,9 @@ class GeneralPath:
         x = self.to_tensor(backend, values, value, int64 if empty else None, name)
         dtype = backend.dtype_of(x)
         if dtype.kind not in KINDS["integral"]:
-            raise TypeError(f"{name} must be integers, got {dtype.name}")
+            from ember_ml.spellings import argument_hint  # rarely needed
+
+            raise TypeError(f"{name} must be integers, got {dtype.name}{argument_hint(self.operation.name, name)}")
         return x if dtype.name == "int64" else backend.cast(x, int64)
 
     def to_mask(self, backend: Backend, values: tuple[Any, ...], value: Any, name: str) -> Any:

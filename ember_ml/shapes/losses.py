@@ -34,8 +34,13 @@ def check_label_shape(y_true: Any, y_pred: Any, axis: int) -> None:
     """
     if tuple(y_true.shape) != (*y_pred.shape[:axis], *y_pred.shape[axis + 1 :]):
         place = "its last axis" if axis == y_pred.ndim - 1 else f"axis {axis}"
+        from ember_ml.spellings import argument_hint  # rarely needed
+
+        is_one_hot = tuple(y_true.shape) == tuple(y_pred.shape)
+        hint = argument_hint("sparse_categorical_crossentropy", "y_true") if is_one_hot else ""
         raise ValueError(
             f"y_true must have the shape of y_pred without {place}, got {list(y_true.shape)} and {list(y_pred.shape)}"
+            f"{hint}"
         )
 
 

@@ -144,6 +144,16 @@ def is_last(data_format: str) -> bool:
     return data_format == "channels_last"
 
 
+def layout(rank: int, data_format: str) -> str:
+    """Names of the axes of an input with ``rank`` spatial axes.
+
+    >>> layout(2, "channels_last")
+    '(batch, height, width, channels)'
+    """
+    axes = {1: ("length",), 2: ("height", "width"), 3: ("depth", "height", "width")}[rank]
+    return f"({', '.join(['batch', *axes, 'channels'] if is_last(data_format) else ['batch', 'channels', *axes])})"
+
+
 def spatial(shape: Any, data_format: str) -> tuple[int, ...]:
     """Sizes of the spatial axes: all except batch and channels."""
     if not 3 <= len(shape) <= 5:
@@ -168,7 +178,8 @@ def check_kernel(shape: Any, kernel: Any, data_format: str, groups: int, transpo
     expected, given = (channels, kernel[-1]) if transposed else (channels // groups, kernel[-2])
     if given != expected:
         raise ValueError(
-            f"x and kernel must have the same number of channels, got {expected} and {given} (kernel {list(kernel)})"
+            f"x and kernel must have the same number of channels, got {expected} and {given} (kernel {list(kernel)}); "
+            f"x has the axes {layout(rank, data_format)}"
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.extend import layout
 from ember_ml.nn.initializers import Initializer, initialized
 from ember_ml.nn.modules.module import Module
 from ember_ml.nn.modules.slots import Parameter
@@ -89,7 +90,10 @@ class Convolution(Module):
 
     def check_rank(self, x: Any) -> None:
         if len(ops.shape(x)) != self.rank + 2:
-            raise ValueError(f"{type(self).__name__}: x must have {self.rank + 2} axes, got {len(ops.shape(x))}")
+            axes = layout(self.rank, self.data_format)
+            raise ValueError(
+                f"{type(self).__name__}: x must have {self.rank + 2} axes, {axes}, got {len(ops.shape(x))}"
+            )
 
     def add_bias(self, y: Any) -> Any:
         if self.bias is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.extend import layout
 from ember_ml.nn.modules.module import Module
 from ember_ml.types import Tensor
 
@@ -71,7 +72,8 @@ class GlobalPool(Module):
 def check_rank(pool: Any, x: Any) -> None:
     """Check that ``x`` has the number of axes that ``pool`` requires."""
     if pool.rank and len(ops.shape(x)) != pool.rank + 2:
-        raise ValueError(f"{type(pool).__name__}: x must have {pool.rank + 2} axes, got {len(ops.shape(x))}")
+        axes = layout(pool.rank, pool.data_format)
+        raise ValueError(f"{type(pool).__name__}: x must have {pool.rank + 2} axes, {axes}, got {len(ops.shape(x))}")
 
 
 class MaxPool(Pool):

@@ -58,7 +58,7 @@ from emberlint.rewrite.foreign import scipy_function
 from emberlint.rewrite.functions import last_argument
 from emberlint.rewrite.imports import import_name
 from emberlint.rewrite.layouts import ordered_copy
-from emberlint.rewrite.names import differs, operation_for, spelled
+from emberlint.rewrite.names import difference, operation_for, spelled
 from emberlint.rewrite.safety import is_unsupported
 from emberlint.rewrite.subclasses import class_view
 from emberlint.rewrite.surroundings import callee, is_viewed
@@ -461,7 +461,7 @@ def _passed(origin: str) -> Check:
         if engine_of(path) != origin or file.is_called(node) or _is_inner(node, file) or "numpy.random." in path:
             return
         operation = operation_for(path)
-        if operation and not differs(path) and not _is_inspected(node, file):
+        if operation and not difference(path) and not _is_inspected(node, file):
             ops, imports = import_name(file.config.namespace, file)
             operation = "asarray" if operation == "array" else spelled(operation, file.config.namespace)
             fix = Fix((*imports, file.edit(node, f"{ops}.{operation}")), UNSAFE, f"pass `ops.{operation}`")

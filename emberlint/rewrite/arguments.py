@@ -8,7 +8,7 @@ from typing import NamedTuple
 from emberlint.findings import UNSAFE
 from emberlint.knowledge import catalogue
 from emberlint.knowledge.catalogue import Parameter
-from emberlint.rewrite.names import agrees, differs, operation_for
+from emberlint.rewrite.names import agrees, difference, operation_for
 from emberlint.rewrite.safety import is_loose, measured_safety
 
 # Parameters that engines and the array API standard name differently.
@@ -18,6 +18,8 @@ _KEYWORDS = {
     "body_fun": "body",
     "ddof": "correction",
     "dim": "axis",
+    "dim1": "axis1",
+    "dim2": "axis2",
     "dimension": "axis",
     "dimensions": "axis",
     "dims": "axes",
@@ -38,16 +40,16 @@ _KEYWORDS = {
 # Parameters of single functions that the operation names differently.
 _NAMES = {"jax.random.choice": {"a": "x"}, "jax.random.gamma": {"a": "alpha"}}
 
+# The matrices of engines are in the first two axes, those of the operations in the last two.
+_FIRST_AXES = ("axis1", "0, axis2=1")
+
 # Parameters with a different default: the value to write out, or an empty string if the call cannot be rewritten.
-_DEFAULTS = {
-    # NumPy's matrices are in the first two axes, those of the operations in the last two.
-    "numpy.diagonal": ("axis1", "0, axis2=1"),
-    "numpy.trace": ("axis1", "0, axis2=1"),
+DEFAULTS = {
+    **{f"{place}.diagonal": _FIRST_AXES for place in ("jax.numpy", "mlx.core", "numpy", "torch")},
+    **{f"{place}.trace": _FIRST_AXES for place in ("jax.numpy", "mlx.core", "numpy")},
     "jax.lax.cumprod": ("axis", "0"),
     "jax.lax.cumsum": ("axis", "0"),
     "jax.nn.gelu": ("approximate", "True"),
-    "jax.numpy.diagonal": ("axis1", "0, axis2=1"),
-    "jax.numpy.trace": ("axis1", "0, axis2=1"),
     # Without a shape, it is that of the parameters.
     **{f"jax.random.{name}": ("shape", "") for name in ("bernoulli", "beta", "dirichlet", "gamma", "poisson")},
     "mlx.core.put_along_axis": ("axis", ""),
@@ -57,6 +59,7 @@ _DEFAULTS = {
     "torch.nn.functional.cosine_similarity": ("axis", "1"),
     "torch.nn.functional.log_softmax": ("axis", ""),
     "torch.nn.functional.normalize": ("axis", "1"),
+    "torch.nn.functional.one_hot": ("dtype", '"int64"'),
     "torch.nn.functional.softmax": ("axis", ""),
     "torch.take_along_dim": ("axis", ""),
 }
@@ -81,7 +84,7 @@ def planned(path: str, count: int, names: tuple[str | None, ...], place: str) ->
     places = _places(path, count, names, changes)
     if path == "torch.nn.functional.gelu" and any(parameter.name == "approximate" for parameter in places):
         return None  # torch has a string, the operation a bool
-    name, value = _DEFAULTS.get(path, ("", ""))
+    name, value = DEFAULTS.get(path, ("", ""))
     left_out = name != "" and all(parameter.name != name for parameter in places)
     if left_out and not value:
         return None
@@ -126,7 +129,7 @@ def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tupl
     ``count`` arguments are positional, the others have the keywords ``names``.
     """
     signatures = _signatures(path)
-    if signatures is None or None in names or (differs(path) and not agrees(path.rpartition(".")[2], count, names)):
+    if signatures is None or None in names or (difference(path) and not agrees(path.rpartition(".")[2], count, names)):
         return None
     theirs, positional, variadic, by_name, required = signatures
     changes: list[tuple[int, str]] = []

@@ -6,37 +6,52 @@ from typing import Any
 
 from emberlint.knowledge import catalogue
 from emberlint.knowledge.returns import words
+from emberlint.rewrite.arguments import DEFAULTS
 from emberlint.rewrite.jax import ADVICE, TRANSFORMS
-from emberlint.rewrite.names import differs, operation_for
+from emberlint.rewrite.names import difference, operation_for
 
 # Parameters that say where or how a result is stored; operations have none of them, and none is needed.
 _STORAGE = words("out where casting order subok signature extobj requires_grad pin_memory layout generator")
 
-_PAIR = "torch returns `(values, indices)` along `dim`; ops returns only the values"
-_OTHER = "different arguments or results: see its docstring"
-# What differs between functions and operations of the same name, by engine and name.
-_REASONS = {
-    "numpy": {
-        "eig": "NumPy returns real numbers when it can; ops always returns complex numbers",
-        "eigvals": "NumPy returns real numbers when it can; ops always returns complex numbers",
-        "load": "ops reads .safetensors, .npz and .npy, in the structure that was saved, and never unpickles",
-        "save": "ops takes the path first, then any tree of tensors; the suffix sets the format",
-    },
-    "torch": {
-        **dict.fromkeys(("cummax", "cummin", "max", "min", "sort"), _PAIR),
-        **dict.fromkeys(("std", "var"), "`correction` defaults to 1 in torch, to 0 in ops"),
-        "load": "ops reads .safetensors, .npz and .npy, and never unpickles",
-        "median": "torch returns the lower of the two middle values, ops their mean",
-        "meshgrid": '`indexing` defaults to "ij" in torch, to "xy" in ops',
-        "nanmedian": "torch returns the lower of the two middle values, ops their mean",
-        "nonzero": "torch returns one row per element; ops returns a tuple with the indices along each axis",
-        "save": "ops takes the path first, and never pickles",
-        "split": "torch takes the size of a part; ops takes the number of parts or the split points, as NumPy does",
-    },
-    "jax": {
-        "load": "ops reads .safetensors, .npz and .npy, and never unpickles",
-        "save": "ops takes the path first, then any tree of tensors; the suffix sets the format",
-    },
+_ORDER = "elements on one side of the place may be in another order"
+_NAN = "NaN of NaN, where torch returns 0"
+_DTYPES = "returns dtypes of Ember ML, by its promotion table"
+_SIGNS = "vectors have signs that are the same on every engine"
+_EIGENVALUES = "conjugate eigenvalues may be in another order"
+# What differs for some values or arguments of functions that are ported.
+REMARKS = {
+    "jax.numpy.argpartition": _ORDER,
+    "jax.numpy.linalg.eigh": _SIGNS,
+    "jax.numpy.linalg.qr": _SIGNS,
+    "jax.numpy.linalg.svd": _SIGNS,
+    "jax.numpy.promote_types": _DTYPES,
+    "jax.numpy.result_type": _DTYPES,
+    "numpy.argpartition": _ORDER,
+    "numpy.argsort": "stable by default",
+    "numpy.ascontiguousarray": "numbers become 0-d tensors, not arrays with 1 element",
+    "numpy.bitwise_count": "of negative integers, NumPy counts the bits of the absolute value",
+    "numpy.geomspace": "with an integer dtype, NumPy cuts the fractions and ops rounds them",
+    "numpy.linalg.eigh": _SIGNS,
+    "numpy.linalg.qr": _SIGNS,
+    "numpy.linalg.svd": _SIGNS,
+    "numpy.partition": _ORDER,
+    "numpy.promote_types": _DTYPES,
+    "numpy.result_type": _DTYPES,
+    "numpy.unique_values": "sorted",
+    "torch.get_default_device": "returns a name",
+    "torch.heaviside": _NAN,
+    "torch.linalg.cond": "infinite for singular matrices, where torch returns NaN",
+    "torch.linalg.eig": f"{_EIGENVALUES}; {_SIGNS}",
+    "torch.linalg.eigh": _SIGNS,
+    "torch.linalg.eigvals": _EIGENVALUES,
+    "torch.linalg.lstsq": "also returns the residuals and the singular values",
+    "torch.linalg.qr": _SIGNS,
+    "torch.linalg.solve": "vectors for a stack of matrices have the shape (..., n, 1)",
+    "torch.linalg.svd": _SIGNS,
+    "torch.pinverse": "torch's `rcond` is 1e-15 by default; ops has `rtol`, by default that of the array API standard",
+    "torch.qr": _SIGNS,
+    "torch.sgn": _NAN,
+    "torch.sign": _NAN,
 }
 
 
@@ -45,7 +60,7 @@ def renamed(engine: str) -> list[list[str]]:
     rows = []
     for path, record in _functions(engine).items():
         operation = operation_for(path)
-        if operation and not differs(path):
+        if operation and not difference(path):
             theirs, ours = _names(record), _names(catalogue.operation(operation) or {})
             remark = _remark(path, operation, theirs, ours)
             if remark:
@@ -61,10 +76,10 @@ def different(engine: str) -> list[list[str]]:
     """Rows of an engine's functions that are not ported, since the operation of that name means something else."""
     rows = []
     for path, record in _functions(engine).items():
-        if differs(path):
+        remark = difference(path)
+        if remark:
             name = path.rpartition(".")[2]
             ours = catalogue.operation(name)
-            remark = _REASONS[engine].get(name, _OTHER)
             rows.append([_call(path, _names(record)), _call(f"ops.{name}", _names(ours or {})), remark])
     if engine == "jax":
         rows += [[f"`{path}`", "", advice] for path, advice in ADVICE.items()]
@@ -76,7 +91,7 @@ def same(engine: str) -> list[str]:
     found = []
     for path, record in _functions(engine).items():
         operation = operation_for(path)
-        if operation and not differs(path):
+        if operation and not difference(path):
             ours = _names(catalogue.operation(operation) or {})
             if not _remark(path, operation, _names(record), ours):
                 found.append(operation)
@@ -106,4 +121,9 @@ def _remark(path: str, operation: str, theirs: list[str], ours: list[str]) -> st
     for old, new in (("dim", "axis"), ("dims", "axis"), ("keepdim", "keepdims"), ("ddof", "correction")):
         if old in theirs and new in ours and old not in ours:
             parts.append(f"`{old}` is `{new}`")
+    name, value = DEFAULTS.get(path, ("", ""))
+    if name:
+        parts.append(f"write `{name}={value}` for their default" if value else f"give `{name}`")
+    if path in REMARKS:
+        parts.append(REMARKS[path])
     return "; ".join(parts)

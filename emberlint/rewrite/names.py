@@ -1,7 +1,7 @@
 """Operations that are equivalent to an engine's functions.
 
 Most have the same name. ``RENAMED`` has those with another name, ``DIFFERENT`` those with the same name and another
-meaning.
+meaning, and what differs.
 """
 
 from __future__ import annotations
@@ -123,24 +123,95 @@ _LAX = words(
     """
 )
 
-# Functions whose operation has the same name and arguments but another result, so that they cannot be rewritten.
+_PAIR = "torch returns `(values, indices)` along `dim`; ops returns only the values"
+_REAL = "NumPy returns real numbers when it can; ops always returns complex numbers"
+_FILES = "ops takes the path first, then any tree of tensors; the suffix sets the format"
+_FORMATS = "ops reads .safetensors, .npz and .npy, in the structure that was saved, and never unpickles"
+_IMAGES = "NumPy repeats or drops elements; ops resamples images"
+_IN_PLACE = "NumPy changes its argument; ops returns a new tensor"
+_BITS = "ops draws other numbers, the same on every engine"
+_PARTS = "torch takes the weights of each layer in one list; ops computes one layer"
+_LOSS = "torch takes log-probabilities first, with time as the first axis; ops takes the labels first, then logits"
+_PER_ELEMENT = "torch takes an index for each element, as `ops.{}` does; ops takes whole slices at the indices"
+_FRAMES = (
+    "torch takes `n_fft, hop_length, win_length`, and a window of ones by default; ops takes "
+    '`sequence_length, sequence_stride, fft_length`, and "hann"'
+)
+
+# Functions whose operation has the same name but another meaning, and what differs: calls are not rewritten.
 DIFFERENT = {
-    # ``np.linalg.eig`` returns real numbers if it can, the operation always complex ones.
-    "numpy": words("linalg.eig linalg.eigvals load put_along_axis random.shuffle resize save select"),
-    "torch": words(
-        """
-        cond cross cummax cummin dropout eval flatten fold gather get_device gradient index_add istft linalg.lu_factor
-        load lu manual_seed map max median meshgrid min nanmedian nonzero norm normalize one_hot pad randperm save
-        scan scatter scatter_add sort split std stft svd threshold topk unfold unique var quantile
-        """
-    ),
-    "mlx": frozenset({"load", "save", "eval", "synchronize", "linalg.lu", "topk"}),
-    "jax": words(
-        """
-        can_cast load nn.identity put_along_axis random.binomial random.bits random.categorical
-        random.multivariate_normal resize save select
-        """
-    ),
+    "numpy": {
+        "can_cast": "NumPy allows what loses no digits; ops what promotion converts, such as int64 to float32",
+        "linalg.eig": _REAL,
+        "linalg.eigvals": _REAL,
+        "load": _FORMATS,
+        "put_along_axis": _IN_PLACE,
+        "random.shuffle": _IN_PLACE,
+        "resize": _IMAGES,
+        "save": _FILES,
+    },
+    "torch": {
+        "can_cast": "torch compares kinds alone, so float64 casts to float16; ops asks what promotion converts",
+        "cond": "torch takes the operands in one tuple; ops takes them as separate arguments",
+        "cross": "without `dim`, torch uses the first axis of length 3; ops uses the last axis",
+        **dict.fromkeys(("cummax", "cummin", "max", "min", "sort"), _PAIR),
+        "ctc_loss": _LOSS,
+        "dropout": "torch takes `train` third, and draws from its own generator; ops has `training=` and `key=`",
+        "flatten": "torch flattens the axes from `start_dim` to `end_dim`; ops all of them",
+        "gather": _PER_ELEMENT.format("take_along_axis"),
+        "get_device": "torch returns the number of a CUDA device, or -1; ops returns a name such as `cuda:0`",
+        "gradient": "torch returns a tuple also for one axis; ops one tensor",
+        "gru": _PARTS,
+        "histogram": "torch has 100 bins by default, and counts in floats; ops has 10, and counts in int64",
+        "index_add": "torch takes `dim` second; in ops, `index` is what `x[index]` takes",
+        "istft": _FRAMES,
+        "linalg.lu_factor": "pivots count from 1 in torch, from 0 in ops",
+        "load": "ops reads .safetensors, .npz and .npy, and never unpickles",
+        "lstm": _PARTS,
+        "lu": "torch returns both factors in one matrix, as `ops.lu_factor` does; ops returns P, L and U",
+        "manual_seed": "torch returns its generator; " + _BITS,
+        "median": "torch returns the lower of the two middle values, ops their mean",
+        "meshgrid": '`indexing` defaults to "ij" in torch, to "xy" in ops',
+        "nanmedian": "torch returns the lower of the two middle values, ops their mean",
+        "nn.functional.ctc_loss": _LOSS,
+        "nn.functional.linear": "torch's weight has the axes (out, in), that of ops (in, out)",
+        "nn.functional.pad": "torch takes the pads of the last axis first, in one tuple; ops a pair for each axis",
+        "nonzero": "torch returns one row per element; ops returns a tuple with the indices along each axis",
+        "norm": "torch's `p` is the order of all elements as one vector; the `ord` of a matrix in ops is of the matrix",
+        "quantile": "torch takes `q` of the dtype of the tensor; between infinities it returns NaN",
+        "randperm": _BITS,
+        "save": "ops takes the path first, and never pickles",
+        "scatter": _PER_ELEMENT.format("put_along_axis"),
+        "scatter_add": "torch takes an index for each element; ops takes whole slices at the indices",
+        "select": "torch takes one index along `dim`, as `x[index]` does; ops chooses elements by conditions",
+        "split": "torch takes the size of a part; ops takes the number of parts or the split points, as NumPy does",
+        **dict.fromkeys(("std", "var"), "`correction` defaults to 1 in torch, to 0 in ops"),
+        "stft": _FRAMES,
+        "svd": "torch returns V, reduced by default; ops returns its conjugate transpose, and square matrices",
+        "topk": "of equal elements, torch chooses any, ops the first",
+        "unfold": "torch's method takes windows along one axis; the operation takes patches of images",
+        "unique": "torch has `sorted` and `dim`; ops has `axis`, and counts all NaNs as one element",
+    },
+    "mlx": {
+        "eval": "MLX evaluates all its arguments; ops returns what it evaluates",
+        "linalg.lu": "MLX returns the rows in a vector; ops returns a permutation matrix",
+        "load": "ops reads .safetensors, .npz and .npy, in the structure that was saved",
+        "save": _FILES,
+        "synchronize": "MLX takes a stream; ops a device",
+        "topk": "MLX returns values in ascending order; ops returns `(values, indices)`, largest first",
+    },
+    "jax": {
+        "can_cast": "JAX allows what NumPy does; ops what promotion converts, such as int64 to float32",
+        "load": "ops reads .safetensors, .npz and .npy, and never unpickles",
+        "nn.identity": "JAX returns its argument; ops an identity matrix",
+        "put_along_axis": "JAX has `inplace=`, which must be false; ops has none",
+        "random.binomial": f"JAX takes the key first; {_BITS}",
+        "random.bits": f"JAX takes the key first; {_BITS}",
+        "random.categorical": "JAX takes the key first, and the shape of the result; ops `num_samples`",
+        "random.multivariate_normal": "JAX takes the key first, and the shape of all axes but the last; ops `key=`",
+        "resize": _IMAGES.replace("NumPy", "JAX"),
+        "save": _FILES,
+    },
 }
 
 
@@ -173,10 +244,10 @@ def spelled(operation: str, namespace: str) -> str:
     return "fft.fft" if operation == "fft" and namespace == EMBER_TENSORS else operation
 
 
-def differs(path: str) -> bool:
-    """Whether the operation of the same name as a function has another meaning."""
+def difference(path: str) -> str:
+    """What the operation of the same name as a function does differently; empty if it has the same meaning."""
     engine = engine_of(path)
-    return local_name(path, engine) in DIFFERENT.get(engine, ())
+    return DIFFERENT.get(engine, {}).get(local_name(path, engine), "")
 
 
 def agrees(name: str, count: int, names: tuple[str | None, ...]) -> bool:

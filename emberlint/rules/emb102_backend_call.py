@@ -56,7 +56,7 @@ from emberlint.knowledge.types import SCALAR
 from emberlint.rewrite.arguments import missing_parameters
 from emberlint.rewrite.functions import rewritten
 from emberlint.rewrite.imports import import_name, namespace_name
-from emberlint.rewrite.names import differs, operation_for, spelled
+from emberlint.rewrite.names import difference, operation_for, spelled
 from emberlint.rules import Rule
 
 RULE = Rule("EMB102", "backend-call", "a call of an engine's function", fix="sometimes")
@@ -121,8 +121,9 @@ def check(node: ast.Call, file: File) -> None:
         missing = missing_parameters(path, len(node.args), tuple(keyword.arg for keyword in node.keywords))
         names = " and no ".join(f"`{name}`" for name in missing)
         advice = f"use `{portable}`, which has {f'no {names}' if missing else 'other arguments'}"
-        if differs(path):
-            advice = f"`{portable}` means something else, so rewrite it by hand"
+        reason = difference(path)
+        if reason:
+            advice = f"`{portable}` means something else, so rewrite it by hand: {reason}"
         file.report(RULE, node.func, f"`{name}` runs on {engine} only; {advice}")
         return
     if standard:

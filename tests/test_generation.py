@@ -196,6 +196,22 @@ def test_a_model_in_training_mode_is_back_in_it(backend: Backend) -> None:
     assert found.training
 
 
+@pytest.mark.parametrize("compile", [False, True])
+def test_modules_keep_their_modes_between_tokens(backend: Backend, compile: bool) -> None:
+    found = model("gpt2-plain")
+    options = {"temperature": 0, "compile": compile and backend.name != "torch"}
+    expected = [found.generate([token], 4, **options) for token in (1, 2)]
+    found.train().layers[0].eval()
+    modes = [module.training for module in found.modules()]
+    first, second = (found.stream([token], 4, **options) for token in (1, 2))
+    texts = [[next(first)], [next(second)]]
+    assert [module.training for module in found.modules()] == modes
+    texts[0] += first
+    texts[1] += second
+    assert texts == expected
+    assert [module.training for module in found.modules()] == modes
+
+
 def test_the_backend_is_that_of_the_model() -> None:
     with ember_ml.use_backend("torch"):
         found = model()

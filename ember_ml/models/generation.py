@@ -154,6 +154,20 @@ class Programs:
                 self._recordings[key] = recording
 
 
+@contextmanager
+def _computing(model: Decoder) -> Iterator[None]:
+    """Computation on the engine of the model, in evaluation mode. Between tokens, modules are in their own modes."""
+    training = [module for module in model.modules() if module.training]
+    with use_backend(model.backend), unchecked():
+        try:
+            for module in training:
+                module.__dict__["training"] = False
+            yield
+        finally:
+            for module in training:
+                module.__dict__["training"] = True
+
+
 def _tokens(
     model: Decoder, prompts: list[list[int]], max_tokens: int, choice: Choice, seeds: list[int], is_compiled: bool
 ) -> Generator[list[int]]:
@@ -182,7 +196,7 @@ def _growing_steps(
 ) -> Generator[Any]:
     """Tokens with a cache of which only the part in use is computed with."""
     length = max(map(len, prompts))
-    with use_backend(model.backend), unchecked():
+    with _computing(model):
         tokens, pads = _inputs(model, prompts, length)
         if all(len(prompt) == length for prompt in prompts):
             pads = None
@@ -191,7 +205,7 @@ def _growing_steps(
     yield token
     for number in range(1, max_tokens):
         at = length + number - 1
-        with use_backend(model.backend), unchecked():
+        with _computing(model):
             if at == size:
                 widths = ((0, 0), (0, _GROWTH), (0, 0), (0, 0))
                 caches = [tuple(ops.pad(x, widths) for x in cache) for cache in caches]
@@ -212,7 +226,7 @@ def _fixed_steps(
     length = min(_bucket(max(map(len, prompts))), model.max_positions)
     size = _bucket(length + max_tokens)
     begin = model.programs.begin(choice, size) if is_compiled else _begin_program(choice, size)
-    with use_backend(model.backend), unchecked():
+    with _computing(model):
         tokens, pads = _inputs(model, prompts, length)
         on = ops.get_device(tokens)
         keys = [ops.to_device(random.key(seed), on) for seed in seeds]
@@ -223,10 +237,10 @@ def _fixed_steps(
         return
     state = token, caches, at, pads, keys, number
     with ExitStack() as stack:
-        with use_backend(model.backend), unchecked():
+        with _computing(model):
             steps = stack.enter_context(model.programs.recording(model, choice, state, is_compiled)).states(state)
         for _ in range(1, max_tokens):
-            with use_backend(model.backend), unchecked():
+            with _computing(model):
                 # The next state may be written to the same memory.
                 token = ops.copy(next(steps)[0])
             yield token
@@ -391,21 +405,16 @@ def _texts(model: Decoder, request: _Request, tokenizer: Tokenizer | None) -> It
     if all(text.is_done for text in texts):
         _warn_if_cut(texts)
         return
-    was_training = model.training
-    model.eval()
-    try:
-        steps = max(text.left for text in texts)
-        arguments = request.prompts, steps, request.choice, request.seeds, request.is_compiled
-        with closing(_tokens(model, *arguments)) as rows:
-            for row in rows:
-                for text, token in zip(texts, row, strict=True):
-                    text.add(token)
-                yield texts
-                if all(text.is_done for text in texts):
-                    _warn_if_cut(texts)
-                    return
-    finally:
-        model.train(was_training)
+    steps = max(text.left for text in texts)
+    arguments = request.prompts, steps, request.choice, request.seeds, request.is_compiled
+    with closing(_tokens(model, *arguments)) as rows:
+        for row in rows:
+            for text, token in zip(texts, row, strict=True):
+                text.add(token)
+            yield texts
+            if all(text.is_done for text in texts):
+                _warn_if_cut(texts)
+                return
 
 
 def _warn_if_cut(texts: list[_Text]) -> None:

@@ -10,6 +10,7 @@ import sys
 import warnings
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 from weakref import ref
 
@@ -22,6 +23,7 @@ from ember_ml.backend import Backend
 from ember_ml.cli import main
 from ember_ml.models.generation import Choice
 from ember_ml.models.llama import Llama, LlamaConfig
+from ember_ml.models.tokenizer import Continuation, _Adapter
 
 SAMPLING = {"seed": 7, "temperature": 0.8, "top_k": 60, "top_p": 0.97, "stop": ()}
 PROMPTS = [[5, 9, 1], [4, 8, 15, 16, 23, 42, 7, 7, 3, 99, 0, 50, 61], [77]]
@@ -282,7 +284,7 @@ def test_texts_with_a_tokenizer(backend: Backend) -> None:
     tokenizer = models.load_tokenizer(folder_with_tokenizer())
     found = model()
     tokens = found.generate([5, 9], 8, **SAMPLING)
-    words = " ".join(f"w{token}" for token in tokens)
+    words = "".join(f" w{token}" for token in tokens)
     assert found.generate("w5 w9", 8, tokenizer=tokenizer, **SAMPLING) == words
     assert found.generate(["w5 w9"], 8, tokenizer=tokenizer, **SAMPLING) == [words]
     pieces = list(found.stream("w5 w9", 8, tokenizer=tokenizer, **SAMPLING))
@@ -292,6 +294,90 @@ def test_texts_with_a_tokenizer(backend: Backend) -> None:
     cut = words[: words.index(stop)] if stop in words else words
     assert found.generate("w5 w9", 8, tokenizer=tokenizer, **{**SAMPLING, "stop": stop}) == cut
     assert "".join(found.stream("w5 w9", 8, tokenizer=tokenizer, **{**SAMPLING, "stop": [stop]})) == cut
+
+
+WORDS = ["<unk>", "<s>", "<|end|>", "▁", "▁▁", "▁Once", "▁upon", "▁a", "ly", "s", "!"]
+
+
+def tokenizer_of_llama(decoder: str = "strip") -> Any:
+    """Words, special tokens and a token for each byte; the decoders drop the first space of a text."""
+    tokenizers = pytest.importorskip("tokenizers")
+    names = [*WORDS, *(f"<0x{byte:02X}>" for byte in range(256))]
+    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({name: i for i, name in enumerate(names)}, "<unk>"))
+    inner.add_special_tokens(WORDS[1:3])
+    decoders = tokenizers.decoders
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    inner.decoder = decoders.Sequence(steps) if decoder == "strip" else decoders.Metaspace()
+    return _Adapter(inner)
+
+
+def words_and_bytes(draw: Random) -> list[int]:
+    found: list[int] = []
+    for _ in range(draw.randrange(1, 9)):
+        character = "é日😀\n"[draw.randrange(4)].encode()
+        found += [draw.randrange(len(WORDS))] if draw.random() < 0.6 else [len(WORDS) + byte for byte in character]
+    return found
+
+
+@pytest.mark.parametrize("decoder", ["strip", "metaspace"])
+def test_a_continuation_is_what_tokens_add_to_the_text_of_the_prompt(decoder: str) -> None:
+    draw, tokenizer = Random(1), tokenizer_of_llama(decoder)
+    for _ in range(300):
+        prompt, tokens = words_and_bytes(draw), words_and_bytes(draw)
+        text = Continuation(tokenizer, prompt)
+        found = "".join(map(text.add, tokens)) + text.rest()
+        assert found == tokenizer.decode(prompt + tokens)[len(tokenizer.decode(prompt)) :]
+
+
+def test_the_cost_of_texts_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = tokenizer_of_llama()
+    decode, counts = tokenizer.decode, []
+    monkeypatch.setattr(tokenizer, "decode", lambda tokens: counts.append(len(tokens)) or decode(tokens))
+    text = Continuation(tokenizer, [6] * 1000)
+    for number in range(500):
+        # Special tokens have no text, which would complete another.
+        text.add(2 if number < 250 else 6)
+    assert sum(counts) < 8 * 500
+
+
+def test_a_stop_text_may_be_a_special_token() -> None:
+    """Which the text does not show. Other tokenizers need not know the numbers of tokens."""
+
+    class Own:
+        def __init__(self) -> None:
+            self.decode = tokenizer_of_llama().decode
+
+        def encode(self, text: str) -> list[int]:
+            return [5, 6]
+
+    class Full(Own):
+        token_to_id = staticmethod(tokenizer_of_llama().token_to_id)
+
+    with ember_ml.use_backend("numpy"):
+        found = model()
+        seed = next(seed for seed in range(99) if 2 in found.generate([5, 6], 40, seed=seed)[1:])
+        tokens = found.generate([5, 6], 40, seed=seed)
+        options = {"seed": seed, "stop": "<|end|>"}
+        text = Own().decode([5, 6, *tokens])[len("Once upon") :]
+        assert found.generate("Once upon", 40, tokenizer=Own(), **options) == text
+        cut = Own().decode([5, 6, *tokens[: tokens.index(2)]])[len("Once upon") :]
+        assert found.generate("Once upon", 40, tokenizer=Full(), **options) == cut
+        assert "".join(found.stream("Once upon", 40, tokenizer=Full(), **options)) == cut
+        assert found.generate([5, 6], 40, tokenizer=Full(), **{**options, "stop": "▁"}) == text
+
+
+def test_stop_texts_of_several_tokens() -> None:
+    tokenizer = tokenizer_of_llama()
+    with ember_ml.use_backend("numpy"):
+        found = model()
+        options = {"seed": 3, "tokenizer": tokenizer}
+        text = found.generate([5, 6], 16, **options)
+        for start in range(0, len(text) - 3, 5):
+            for size in (1, 2, 5):
+                stop = text[start : start + size]
+                cut = text[: text.index(stop)]
+                assert found.generate([5, 6], 16, stop=["never", stop], **options) == cut
+                assert "".join(found.stream([5, 6], 16, stop=["never", stop], **options)) == cut
 
 
 def test_characters_of_several_tokens_are_streamed_whole() -> None:
@@ -315,6 +401,7 @@ def test_the_command_streams_a_text(backend: Backend, capsys: pytest.CaptureFixt
     arguments = ["generate", folder, "w5 w9", "--max-tokens", "6", "--seed", "7", "--top-k", "60"]
     assert main(arguments) == 0
     text = capsys.readouterr().out
+    assert text.startswith(" w")
     assert len(text.split()) == 6
     assert main([*arguments, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.models.generation import Programs, Tokenizer, generate, stream
+from ember_ml.models.generation import Programs, generate, stream
 from ember_ml.models.pretrained import PretrainedModel
+from ember_ml.models.tokenizer import Tokenizer
 
 
 class Decoder(PretrainedModel):

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ReferenceType, ref
 
 from ember_ml import ops, transform, tree
@@ -22,7 +21,7 @@ from ember_ml.backend import use_backend
 from ember_ml.dtypes import written
 from ember_ml.errors import warn
 from ember_ml.extend import Recording, load_backend, unchecked
-from ember_ml.models.files import absent
+from ember_ml.models.tokenizer import Continuation, Tokenizer, is_hidden
 from ember_ml.ops import random
 
 if TYPE_CHECKING:
@@ -34,14 +33,6 @@ _COMPILED = ("jax",)
 # Numbers of positions by which caches grow where nothing is compiled for their size, and the smallest size elsewhere.
 _GROWTH = 64
 _SMALLEST = 16
-
-
-class Tokenizer(Protocol):
-    """What turns texts into tokens and back."""
-
-    def encode(self, text: str) -> list[int]: ...
-
-    def decode(self, tokens: list[int]) -> str: ...
 
 
 class Choice(NamedTuple):
@@ -346,62 +337,58 @@ def _stops(model: Decoder, stop: Any, tokenizer: Tokenizer | None) -> tuple[froz
         raise TypeError(f"generate: stop must be tokens unless a tokenizer is given, got {texts[0]!r}")
     if "" in texts or not all(hasattr(type(token), "__index__") for token in tokens):
         raise ValueError(f"generate: stop must be tokens or texts that are not empty, got {stop!r}")
+    find = getattr(tokenizer, "token_to_id", None)
+    if tokenizer is not None and find is not None:
+        # A special token does not appear in the text.
+        tokens += [token for token in map(find, texts) if token is not None and is_hidden(tokenizer, token)]
     return frozenset(int(token) for token in tokens), texts
 
 
 class _Text:
-    """Text that is being generated: its tokens, and what of it has been given away."""
+    """Text that is being generated."""
 
-    def __init__(self, request: _Request, length: int, limit: int, tokenizer: Tokenizer | None) -> None:
-        self.request, self.tokenizer = request, tokenizer
-        self.length, self.limit = length, limit
-        self.left = min(request.max_tokens, limit - length)
+    def __init__(self, request: _Request, prompt: list[int], limit: int, tokenizer: Tokenizer | None) -> None:
+        self.request = request
+        self.length, self.limit = len(prompt), limit
+        self.left = min(request.max_tokens, limit - self.length)
         self.tokens: list[int] = []
-        self.text = ""
-        self.given = 0
+        # Text after each token, as far as it cannot be the beginning of a text that ends this one, and the rest.
+        self.pieces: list[str] = []
+        self.held = ""
         self.is_done = self.left <= 0
         # Whether the text ends because the model has no position for another token.
         self.is_cut = self.is_done and request.max_tokens > 0
+        self.continuation = None if tokenizer is None or self.is_done else Continuation(tokenizer, prompt)
 
     def add(self, token: int) -> None:
         """Add a token, and note whether the text ends."""
         if self.is_done:
             return
-        if token in self.request.stop_tokens:
-            self.is_done = True
+        is_stop = token in self.request.stop_tokens
+        if not is_stop:
+            self.tokens.append(token)
+        is_full = len(self.tokens) >= self.left
+        self.is_done = is_stop or is_full
+        self.is_cut = is_full and self.left < self.request.max_tokens
+        if self.continuation is None:
             return
-        self.tokens.append(token)
-        self.is_done = len(self.tokens) >= self.left
-        self.is_cut = self.is_done and self.left < self.request.max_tokens
-        if self.tokenizer is None:
-            return
-        self.text = self.tokenizer.decode(self.tokens)
-        found = [place for place in map(self.text.find, self.request.stop_texts) if place >= 0]
+        text = self.held + ("" if is_stop else self.continuation.add(token))
+        if self.is_done:
+            text += self.continuation.rest()
+        found = [place for place in map(text.find, self.request.stop_texts) if place >= 0]
         if found:
-            self.text = self.text[: min(found)]
+            text = text[: min(found)]
             self.is_done, self.is_cut = True, False
-
-    def piece(self) -> str:
-        """Text that is certain, and was not given away before."""
-        end = len(self.text)
+        end = len(text)
         if not self.is_done:
-            # A character may need more tokens, and so may the text that ends the text.
-            end = len(self.text.rstrip("\ufffd"))
-            starts = [
-                end - size
-                for stop in self.request.stop_texts
-                for size in range(1, len(stop))
-                if self.text[:end].endswith(stop[:size])
-            ]
-            end = min([end, *starts])
-        found = self.text[self.given : end]
-        self.given = max(self.given, end)
-        return found
+            starts = [stop[:size] for stop in self.request.stop_texts for size in range(1, len(stop))]
+            end -= max((len(start) for start in starts if text.endswith(start)), default=0)
+        self.pieces.append(text[:end])
+        self.held = text[end:]
 
 
-def _texts(model: Decoder, request: _Request, tokenizer: Tokenizer | None) -> Iterator[list[_Text]]:
-    """The texts, after each step."""
-    texts = [_Text(request, len(prompt), model.max_positions, tokenizer) for prompt in request.prompts]
+def _extend(model: Decoder, request: _Request, texts: list[_Text]) -> Iterator[None]:
+    """Add a token to each of the texts of a request at a time, until all are done."""
     if all(text.is_done for text in texts):
         _warn_if_cut(texts)
         return
@@ -411,7 +398,7 @@ def _texts(model: Decoder, request: _Request, tokenizer: Tokenizer | None) -> It
         for row in rows:
             for text, token in zip(texts, row, strict=True):
                 text.add(token)
-            yield texts
+            yield
             if all(text.is_done for text in texts):
                 _warn_if_cut(texts)
                 return
@@ -430,9 +417,10 @@ def _warn_if_cut(texts: list[_Text]) -> None:
 def generate(model: Decoder, prompt: Any, max_tokens: int, *, tokenizer: Tokenizer | None, **options: Any) -> Any:
     """Implementation of ``Decoder.generate``."""
     request = _request(model, prompt, max_tokens, tokenizer=tokenizer, **options)
-    found: list[Any] = [[] if tokenizer is None else "" for _ in request.prompts]
-    for texts in _texts(model, request, tokenizer):
-        found = [text.tokens if tokenizer is None else text.text for text in texts]
+    texts = [_Text(request, prompt, model.max_positions, tokenizer) for prompt in request.prompts]
+    for _ in _extend(model, request, texts):
+        pass
+    found = [text.tokens if tokenizer is None else "".join(text.pieces) for text in texts]
     return found if request.is_batch else found[0]
 
 
@@ -447,52 +435,11 @@ def stream(
 
 
 def _pieces(model: Decoder, request: _Request, tokenizer: Tokenizer | None) -> Iterator[Any]:
+    text = _Text(request, request.prompts[0], model.max_positions, tokenizer)
     count = 0
-    for (text,) in _texts(model, request, tokenizer):
+    for _ in _extend(model, request, [text]):
         if tokenizer is None:
             yield from text.tokens[count:]
             count = len(text.tokens)
-        else:
-            piece = text.piece()
-            if piece:
-                yield piece
-
-
-class _Adapter:
-    """Tokenizer of the ``tokenizers`` package, with the methods of ``Tokenizer``."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-
-    def encode(self, text: str) -> list[int]:
-        return list(self.inner.encode(text).ids)
-
-    def decode(self, tokens: list[int]) -> str:
-        return str(self.inner.decode(tokens))
-
-
-def load_tokenizer(folder: Any) -> Tokenizer:
-    """Tokenizer of a model, from the ``tokenizer.json`` in its folder; needs the package ``tokenizers``.
-
-    Args:
-        folder: the folder, or a file in it, as for ``load``.
-    """
-    place = Path(folder)
-    if not place.exists():
-        raise absent("load_tokenizer: folder", place)
-    path = (place if place.is_dir() else place.parent) / "tokenizer.json"
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"load_tokenizer: {path.parent} must have tokenizer.json for prompts that are text, got none; prompts that "
-            "are tokens need none"
-        )
-    try:
-        from tokenizers import Tokenizer as Inner
-    except ImportError:
-        raise ImportError(
-            "load_tokenizer: the package tokenizers must be installed: pip install 'ember-ml[models]'"
-        ) from None
-    try:
-        return _Adapter(Inner.from_file(str(path)))
-    except Exception as error:
-        raise ValueError(f"{path} must be a file of the tokenizers package, got {error}") from error
+        elif text.pieces[-1]:
+            yield text.pieces[-1]

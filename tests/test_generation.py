@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 from weakref import ref
 
+import numpy as np
 import pytest
 from decoders import reference
 
@@ -24,6 +25,7 @@ from ember_ml.cli import main
 from ember_ml.models.generation import Choice
 from ember_ml.models.llama import Llama, LlamaConfig
 from ember_ml.models.tokenizer import Continuation, _Adapter
+from ember_ml.nn import tensor
 
 SAMPLING = {"seed": 7, "temperature": 0.8, "top_k": 60, "top_p": 0.97, "stop": ()}
 PROMPTS = [[5, 9, 1], [4, 8, 15, 16, 23, 42, 7, 7, 3, 99, 0, 50, 61], [77]]
@@ -256,6 +258,15 @@ def test_choices_have_the_probabilities_of_the_scores() -> None:
         (([1],), {"temperature": -1.0}, ValueError, "temperature must be >= 0, got -1.0"),
         (([1],), {"top_k": 0}, ValueError, "top_k must be an integer >= 1, got 0"),
         (([1],), {"top_p": 0.0}, ValueError, "top_p must be > 0 and <= 1, got 0.0"),
+        (([1], None), {}, TypeError, "max_tokens must be an integer >= 0, got None"),
+        (([1], 1.5), {}, TypeError, "max_tokens must be an integer >= 0, got 1.5"),
+        (([1],), {"temperature": "1"}, TypeError, "temperature must be a number >= 0, got '1'"),
+        (([1],), {"temperature": None}, TypeError, "temperature must be a number >= 0, got None"),
+        (([1],), {"temperature": float("nan")}, ValueError, "temperature must be >= 0, got nan"),
+        (([1],), {"top_p": "a"}, TypeError, "top_p must be a number > 0 and <= 1, got 'a'"),
+        (([1],), {"seed": "a"}, TypeError, "seed must be an integer >= 0, got 'a'"),
+        (([1],), {"seed": [1.5]}, TypeError, "seed must be an integer >= 0, got 1.5"),
+        (([1],), {"seed": -1}, ValueError, "seed must be an integer >= 0, got -1"),
         (([1],), {"stop": "x"}, TypeError, "stop must be tokens unless a tokenizer is given, got 'x'"),
         (([1],), {"seed": [1, 2]}, ValueError, "seed must be one number or one for each prompt, got 2 for 1"),
     ],
@@ -263,6 +274,27 @@ def test_choices_have_the_probabilities_of_the_scores() -> None:
 def test_bad_arguments(arguments: Any, options: Any, kind: type[Exception], message: str) -> None:
     with ember_ml.use_backend("numpy"), pytest.raises(kind, match=f"generate: .*{message}"):
         model().generate(*arguments, **options)
+
+
+def test_prompts_and_options_may_be_arrays_and_tensors(backend: Backend) -> None:
+    found = model()
+    prompts = [[5, 9, 1], [77]]
+    text, other = found.generate(prompts, 6, temperature=0.8, seed=[1, 2])
+    arrays, tensors = [np.array(prompt) for prompt in prompts], [ops.asarray(prompt) for prompt in prompts]
+    for batch in (arrays, tensors, tuple(tensors), [prompts[0], tensors[1]], tensor.asarray([prompts[0]] * 2)):
+        seeds = np.array([1, 2]) if batch is not tensors else ops.asarray([1, 2])
+        expected = [text, other if len(batch[1]) == 1 else found.generate(prompts[0], 6, temperature=0.8, seed=2)]
+        assert found.generate(batch, np.int64(6), temperature=np.float32(0.8), seed=seeds) == expected
+    assert found.generate(list(arrays[0]), 6, temperature=0.8, seed=np.array(1)) == text
+    cut = text[: text.index(text[3])]
+    for stop in (np.array([text[3]]), ops.asarray([text[3], 1000]), [np.int64(text[3])], np.array(text[3])):
+        assert found.generate(prompts[0], 6, temperature=0.8, seed=range(1, 2), stop=stop) == cut
+
+
+@pytest.mark.parametrize("temperature", [1e-20, 1e-36, 1e-39, 1e-310])
+def test_the_greatest_score_is_chosen_at_tiny_temperatures(backend: Backend, temperature: float) -> None:
+    found = model()
+    assert found.generate([5, 9, 1], 6, temperature=temperature) == found.generate([5, 9, 1], 6, temperature=0)
 
 
 def test_a_stream_is_of_one_prompt() -> None:

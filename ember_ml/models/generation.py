@@ -10,7 +10,8 @@ and then differ by more. In bfloat16 the scores differ much more, and texts of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterator
+import operator
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +34,9 @@ _COMPILED = ("jax",)
 # Numbers of positions by which caches grow where nothing is compiled for their size, and the smallest size elsewhere.
 _GROWTH = 64
 _SMALLEST = 16
+
+# Below this temperature, the greatest score is always chosen: scores divided by it may not be finite in float32.
+_COLDEST = 1e-30
 
 
 class Choice(NamedTuple):
@@ -276,39 +280,63 @@ def _request(
     tokenizer: Tokenizer | None,
     compile: bool | None,
 ) -> _Request:
-    for name, value, least in (("max_tokens", max_tokens, 0), ("top_k", top_k, 1)):
-        if value is not None and (not hasattr(type(value), "__index__") or value < least):
-            raise ValueError(f"generate: {name} must be an integer >= {least}, got {value!r}")
-    if not 0 <= temperature < float("inf"):
-        raise ValueError(f"generate: temperature must be >= 0, got {temperature}")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"generate: top_p must be > 0 and <= 1, got {top_p}")
+    max_tokens = _integer("max_tokens", max_tokens, 0)
+    top_k = None if top_k is None else _integer("top_k", top_k, 1)
+    temperature = _number("temperature", temperature, ">= 0", lambda x: 0 <= x < float("inf"))
+    top_p = None if top_p is None else _number("top_p", top_p, "> 0 and <= 1", lambda x: 0 < x <= 1)
     prompts, is_batch = _prompts(model, prompt, tokenizer)
     tokens, texts = _stops(model, stop, tokenizer)
     if seed is None:
         with use_backend("numpy"):
             seed = int(random.random_randint((), 0, 2**31 - 1))  # emberlint: ignore[EMB201] drawn on the host
-    seeds = list(seed) if isinstance(seed, (list, tuple)) else [seed]
+    seed = _listed(seed)
+    several = seed if isinstance(seed, Sequence) and not isinstance(seed, str) else [seed]
+    seeds = [_integer("seed", one, 0) for one in several]
     if len(seeds) not in (1, len(prompts)):
         raise ValueError(
             f"generate: seed must be one number or one for each prompt, got {len(seeds)} for {len(prompts)}"
         )
     is_compiled = model.backend in _COMPILED if compile is None else compile
-    choice = Choice(float(temperature), top_k, top_p) if temperature else Choice(0.0, None, None)
+    choice = Choice(temperature, top_k, top_p) if temperature >= _COLDEST else Choice(0.0, None, None)
     return _Request(prompts, is_batch, max_tokens, choice, seeds, tokens, texts, is_compiled)
+
+
+def _integer(name: str, value: Any, least: int) -> int:
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise TypeError(f"generate: {name} must be an integer >= {least}, got {written(value)}") from None
+    if found < least:
+        raise ValueError(f"generate: {name} must be an integer >= {least}, got {found}")
+    return found
+
+
+def _number(name: str, value: Any, condition: str, holds: Callable[[float], bool]) -> float:
+    if not hasattr(type(value), "__float__"):
+        raise TypeError(f"generate: {name} must be a number {condition}, got {written(value)}")
+    found = float(value)
+    if not holds(found):
+        raise ValueError(f"generate: {name} must be {condition}, got {found}")
+    return found
+
+
+def _listed(value: Any) -> Any:
+    """``value`` with lists and numbers in place of arrays and tensors, if it is one or a list of them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [_listed(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _prompts(model: Decoder, prompt: Any, tokenizer: Tokenizer | None) -> tuple[list[list[int]], bool]:
     """Prompts as lists of tokens, and whether there were several."""
-    given = prompt.tolist() if hasattr(prompt, "tolist") else prompt
+    given = _listed(prompt)
     has_text = isinstance(given, str) or (isinstance(given, (list, tuple)) and any(isinstance(x, str) for x in given))
     if has_text and tokenizer is None:
         raise TypeError("generate: prompt must be tokens unless a tokenizer is given, got text")
     is_batch = isinstance(given, (list, tuple)) and bool(given) and isinstance(given[0], (list, tuple, str))
     found = []
     for one in given if is_batch else [given]:
-        tokens = tokenizer.encode(one) if isinstance(one, str) and tokenizer is not None else one
-        tokens = tokens.tolist() if hasattr(tokens, "tolist") else tokens
+        tokens = _listed(tokenizer.encode(one)) if isinstance(one, str) and tokenizer is not None else one
         if not isinstance(tokens, (list, tuple)) or not all(hasattr(type(token), "__index__") for token in tokens):
             raise TypeError(f"generate: prompt must be a list of integers, or several of them, got {written(one)}")
         if not tokens:
@@ -330,6 +358,7 @@ def _stops(model: Decoder, stop: Any, tokenizer: Tokenizer | None) -> tuple[froz
     """Tokens and texts that end a text."""
     if stop is None:
         stop = model.stop_tokens
+    stop = _listed(stop)
     each = stop if isinstance(stop, (list, tuple, set, frozenset)) else (stop,)
     texts = tuple(one for one in each if isinstance(one, str))
     tokens = [one for one in each if not isinstance(one, str)]

@@ -234,6 +234,9 @@ def _seed(text: str) -> int:
 def _generate(options: argparse.Namespace) -> int:
     from ember_ml import models
 
+    if options.seed is None:
+        # Drawn here, so that --json shows how to get the text again.
+        options.seed = int.from_bytes(os.urandom(4))
     names = ("max_tokens", "temperature", "top_k", "top_p", "stop", "seed")
     settings = {name: getattr(options, name) for name in names}
     prompt, ends, tokenizer = options.prompt, options.stop, None

@@ -462,6 +462,16 @@ def test_the_command_takes_tokens(
     assert capsys.readouterr().out.split() == [str(token) for token in tokens[: tokens.index(tokens[2])]]
 
 
+def test_the_command_shows_the_seed_that_it_drew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ember_ml.use_backend("numpy"):
+        models.save(model(), tmp_path)
+        arguments = ["generate", str(tmp_path), "5", "--tokens", "--max-tokens", "9", "--json"]
+        first, second = [(main(arguments), json.loads(capsys.readouterr().out))[1] for _ in range(2)]
+        assert first != second
+        assert main([*arguments, "--seed", str(first["seed"])]) == 0
+        assert json.loads(capsys.readouterr().out) == first
+
+
 def test_the_command_notes_that_a_text_was_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with ember_ml.use_backend("numpy"), warnings.catch_warnings():
         warnings.simplefilter("always")

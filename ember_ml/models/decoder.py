@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.models.encoder import text_inputs
 from ember_ml.models.generation import Programs, generate, stream
 from ember_ml.models.pretrained import PretrainedModel
 from ember_ml.models.tokenizer import Tokenizer
+from ember_ml.nn.modules.decoding import is_integer
 
 
 class Decoder(PretrainedModel):
@@ -81,8 +83,9 @@ class Decoder(PretrainedModel):
         order.
 
         Args:
-            tokens: integers of the shape (batch, length).
-            mask: false for padding, of the shape (batch, length); with a cache that the last call returned, of the
+            tokens: integers of the shape (batch, length), or a dictionary that a tokenizer returned, with ``input_ids``
+                and optionally ``attention_mask``.
+            mask: false or 0 for padding, of the shape (batch, length); with a cache that the last call returned, of the
                 shape (batch, size of the cache).
             positions: of the shape (length) or (batch, length), by default 0, 1, 2 and so on, or ``at``.
             cache: as in ``CausalSelfAttention``, a size or a list of caches, one for each layer.
@@ -90,12 +93,12 @@ class Decoder(PretrainedModel):
             last: compute the scores of the last position alone.
             hidden_states: return the input of the first layer and the output of each, the last one normalized.
         """
-        tokens = ops.asarray(tokens)
+        tokens, mask, _ = text_inputs(tokens, mask, None, self.embedding.weight)
         if len(tokens.shape) != 2:
             raise ValueError(
                 f"{type(self).__name__}: tokens must have the shape (batch, length), got {list(tokens.shape)}"
             )
-        is_step = cache is not None and not isinstance(cache, int)
+        is_step = cache is not None and not is_integer(cache)
         if not is_step and tokens.shape[1] > self.max_positions:
             raise ValueError(
                 f"{type(self).__name__}: tokens must have a length of at most {self.max_positions}, the number of "
@@ -108,7 +111,7 @@ class Decoder(PretrainedModel):
             else:
                 positions = ops.arange(tokens.shape[1], dtype="int64", device=on)
         if mask is not None:
-            mask = ops.reshape(ops.asarray(mask), (mask.shape[0], 1, 1, mask.shape[1]))
+            mask = ops.reshape(ops.not_equal(mask, 0), (mask.shape[0], 1, 1, mask.shape[1]))
         x, options = self.embed(tokens, positions)
         states, caches = [x], []
         for index, layer in enumerate(self.layers):

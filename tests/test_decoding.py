@@ -40,6 +40,13 @@ def test_tokens_and_masks_may_be_lists_arrays_tensors_and_dictionaries(backend: 
         assert type(found(TOKENS, mask=MASK)) is type(expected)
 
 
+@pytest.mark.device
+def test_inputs_move_to_the_device_of_the_model(backend: Backend) -> None:
+    found = model()
+    tokens, mask = (ops.to_device(ops.asarray(x), "cpu") for x in (TOKENS, MASK))
+    assert found(tokens, mask=mask).tolist() == found(TOKENS, mask=MASK).tolist()
+
+
 def test_the_size_of_a_cache_may_be_a_number_of_numpy(backend: Backend) -> None:
     found = model()
     _, caches = found(TOKENS, cache=np.int64(8))

@@ -234,6 +234,9 @@ def _seed(text: str) -> int:
 def _generate(options: argparse.Namespace) -> int:
     from ember_ml import models
 
+    if options.seed is None:
+        # Drawn here, so that --json shows how to get the text again.
+        options.seed = int.from_bytes(os.urandom(4))
     names = ("max_tokens", "temperature", "top_k", "top_p", "stop", "seed")
     settings = {name: getattr(options, name) for name in names}
     prompt, ends, tokenizer = options.prompt, options.stop, None
@@ -247,8 +250,7 @@ def _generate(options: argparse.Namespace) -> int:
         model = models.load(options.folder, options.dtype, options.device)
         if ends is not None:
             # Besides the tokens that end every text of the model.
-            others = model.config.extra.get("eos_token_id")
-            settings["stop"] = ends + (others if isinstance(others, list) else [] if others is None else [others])
+            settings["stop"] = [*ends, *model.stop_tokens]
         pieces: list[Any] = []
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: notes.append(message)

@@ -10,9 +10,11 @@ import sys
 import warnings
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 from weakref import ref
 
+import numpy as np
 import pytest
 from decoders import reference
 
@@ -22,6 +24,8 @@ from ember_ml.backend import Backend
 from ember_ml.cli import main
 from ember_ml.models.generation import Choice
 from ember_ml.models.llama import Llama, LlamaConfig
+from ember_ml.models.tokenizer import Continuation, _Adapter
+from ember_ml.nn import tensor
 
 SAMPLING = {"seed": 7, "temperature": 0.8, "top_k": 60, "top_p": 0.97, "stop": ()}
 PROMPTS = [[5, 9, 1], [4, 8, 15, 16, 23, 42, 7, 7, 3, 99, 0, 50, 61], [77]]
@@ -146,6 +150,22 @@ def test_the_tokens_of_the_configuration_stop_by_default(tmp_path: Path) -> None
         assert found.generate([5, 9, 1], 10, temperature=0, stop=()) == text
 
 
+def test_the_tokens_of_generation_config_stop_before_those_of_the_configuration() -> None:
+    found = model()
+    assert found.stop_tokens == ()
+    for eos, expected in ((5, (5,)), ([5, 6], (5, 6)), (None, ())):
+        object.__setattr__(found, "_generation_config", {"eos_token_id": eos})
+        assert found.stop_tokens == expected
+    object.__setattr__(found.config, "extra", {"eos_token_id": 3})
+    assert found.stop_tokens == (3,)
+    object.__setattr__(found, "_generation_config", {"eos_token_id": [5]})
+    assert copy.deepcopy(found).stop_tokens == pickle.loads(pickle.dumps(found)).stop_tokens == found.stop_tokens
+    assert "_generation_config" not in found.state_dict()
+    object.__setattr__(found, "_generation_config", {"eos_token_id": ["x"]})
+    with pytest.raises(ValueError, match=r"Llama: eos_token_id must be an integer or a list of integers, got \['x'\]"):
+        found.generate([1], 1)
+
+
 def test_texts_end_at_the_last_position(backend: Backend) -> None:
     found = model()
     prompt = [1] * 90
@@ -178,6 +198,22 @@ def test_a_model_in_training_mode_is_back_in_it(backend: Backend) -> None:
     found.train()
     list(found.stream([1, 2], 4))
     assert found.training
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_modules_keep_their_modes_between_tokens(backend: Backend, compile: bool) -> None:
+    found = model("gpt2-plain")
+    options = {"temperature": 0, "compile": compile and backend.name != "torch"}
+    expected = [found.generate([token], 4, **options) for token in (1, 2)]
+    found.train().layers[0].eval()
+    modes = [module.training for module in found.modules()]
+    first, second = (found.stream([token], 4, **options) for token in (1, 2))
+    texts = [[next(first)], [next(second)]]
+    assert [module.training for module in found.modules()] == modes
+    texts[0] += first
+    texts[1] += second
+    assert texts == expected
+    assert [module.training for module in found.modules()] == modes
 
 
 def test_the_backend_is_that_of_the_model() -> None:
@@ -222,6 +258,15 @@ def test_choices_have_the_probabilities_of_the_scores() -> None:
         (([1],), {"temperature": -1.0}, ValueError, "temperature must be >= 0, got -1.0"),
         (([1],), {"top_k": 0}, ValueError, "top_k must be an integer >= 1, got 0"),
         (([1],), {"top_p": 0.0}, ValueError, "top_p must be > 0 and <= 1, got 0.0"),
+        (([1], None), {}, TypeError, "max_tokens must be an integer >= 0, got None"),
+        (([1], 1.5), {}, TypeError, "max_tokens must be an integer >= 0, got 1.5"),
+        (([1],), {"temperature": "1"}, TypeError, "temperature must be a number >= 0, got '1'"),
+        (([1],), {"temperature": None}, TypeError, "temperature must be a number >= 0, got None"),
+        (([1],), {"temperature": float("nan")}, ValueError, "temperature must be >= 0, got nan"),
+        (([1],), {"top_p": "a"}, TypeError, "top_p must be a number > 0 and <= 1, got 'a'"),
+        (([1],), {"seed": "a"}, TypeError, "seed must be an integer >= 0, got 'a'"),
+        (([1],), {"seed": [1.5]}, TypeError, "seed must be an integer >= 0, got 1.5"),
+        (([1],), {"seed": -1}, ValueError, "seed must be an integer >= 0, got -1"),
         (([1],), {"stop": "x"}, TypeError, "stop must be tokens unless a tokenizer is given, got 'x'"),
         (([1],), {"seed": [1, 2]}, ValueError, "seed must be one number or one for each prompt, got 2 for 1"),
     ],
@@ -229,6 +274,27 @@ def test_choices_have_the_probabilities_of_the_scores() -> None:
 def test_bad_arguments(arguments: Any, options: Any, kind: type[Exception], message: str) -> None:
     with ember_ml.use_backend("numpy"), pytest.raises(kind, match=f"generate: .*{message}"):
         model().generate(*arguments, **options)
+
+
+def test_prompts_and_options_may_be_arrays_and_tensors(backend: Backend) -> None:
+    found = model()
+    prompts = [[5, 9, 1], [77]]
+    text, other = found.generate(prompts, 6, temperature=0.8, seed=[1, 2])
+    arrays, tensors = [np.array(prompt) for prompt in prompts], [ops.asarray(prompt) for prompt in prompts]
+    for batch in (arrays, tensors, tuple(tensors), [prompts[0], tensors[1]], tensor.asarray([prompts[0]] * 2)):
+        seeds = np.array([1, 2]) if batch is not tensors else ops.asarray([1, 2])
+        expected = [text, other if len(batch[1]) == 1 else found.generate(prompts[0], 6, temperature=0.8, seed=2)]
+        assert found.generate(batch, np.int64(6), temperature=np.float32(0.8), seed=seeds) == expected
+    assert found.generate(list(arrays[0]), 6, temperature=0.8, seed=np.array(1)) == text
+    cut = text[: text.index(text[3])]
+    for stop in (np.array([text[3]]), ops.asarray([text[3], 1000]), [np.int64(text[3])], np.array(text[3])):
+        assert found.generate(prompts[0], 6, temperature=0.8, seed=range(1, 2), stop=stop) == cut
+
+
+@pytest.mark.parametrize("temperature", [1e-20, 1e-36, 1e-39, 1e-310])
+def test_the_greatest_score_is_chosen_at_tiny_temperatures(backend: Backend, temperature: float) -> None:
+    found = model()
+    assert found.generate([5, 9, 1], 6, temperature=temperature) == found.generate([5, 9, 1], 6, temperature=0)
 
 
 def test_a_stream_is_of_one_prompt() -> None:
@@ -250,7 +316,7 @@ def test_texts_with_a_tokenizer(backend: Backend) -> None:
     tokenizer = models.load_tokenizer(folder_with_tokenizer())
     found = model()
     tokens = found.generate([5, 9], 8, **SAMPLING)
-    words = " ".join(f"w{token}" for token in tokens)
+    words = "".join(f" w{token}" for token in tokens)
     assert found.generate("w5 w9", 8, tokenizer=tokenizer, **SAMPLING) == words
     assert found.generate(["w5 w9"], 8, tokenizer=tokenizer, **SAMPLING) == [words]
     pieces = list(found.stream("w5 w9", 8, tokenizer=tokenizer, **SAMPLING))
@@ -260,6 +326,90 @@ def test_texts_with_a_tokenizer(backend: Backend) -> None:
     cut = words[: words.index(stop)] if stop in words else words
     assert found.generate("w5 w9", 8, tokenizer=tokenizer, **{**SAMPLING, "stop": stop}) == cut
     assert "".join(found.stream("w5 w9", 8, tokenizer=tokenizer, **{**SAMPLING, "stop": [stop]})) == cut
+
+
+WORDS = ["<unk>", "<s>", "<|end|>", "▁", "▁▁", "▁Once", "▁upon", "▁a", "ly", "s", "!"]
+
+
+def tokenizer_of_llama(decoder: str = "strip") -> Any:
+    """Words, special tokens and a token for each byte; the decoders drop the first space of a text."""
+    tokenizers = pytest.importorskip("tokenizers")
+    names = [*WORDS, *(f"<0x{byte:02X}>" for byte in range(256))]
+    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({name: i for i, name in enumerate(names)}, "<unk>"))
+    inner.add_special_tokens(WORDS[1:3])
+    decoders = tokenizers.decoders
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    inner.decoder = decoders.Sequence(steps) if decoder == "strip" else decoders.Metaspace()
+    return _Adapter(inner)
+
+
+def words_and_bytes(draw: Random) -> list[int]:
+    found: list[int] = []
+    for _ in range(draw.randrange(1, 9)):
+        character = "é日😀\n"[draw.randrange(4)].encode()
+        found += [draw.randrange(len(WORDS))] if draw.random() < 0.6 else [len(WORDS) + byte for byte in character]
+    return found
+
+
+@pytest.mark.parametrize("decoder", ["strip", "metaspace"])
+def test_a_continuation_is_what_tokens_add_to_the_text_of_the_prompt(decoder: str) -> None:
+    draw, tokenizer = Random(1), tokenizer_of_llama(decoder)
+    for _ in range(300):
+        prompt, tokens = words_and_bytes(draw), words_and_bytes(draw)
+        text = Continuation(tokenizer, prompt)
+        found = "".join(map(text.add, tokens)) + text.rest()
+        assert found == tokenizer.decode(prompt + tokens)[len(tokenizer.decode(prompt)) :]
+
+
+def test_the_cost_of_texts_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = tokenizer_of_llama()
+    decode, counts = tokenizer.decode, []
+    monkeypatch.setattr(tokenizer, "decode", lambda tokens: counts.append(len(tokens)) or decode(tokens))
+    text = Continuation(tokenizer, [6] * 1000)
+    for number in range(500):
+        # Special tokens have no text, which would complete another.
+        text.add(2 if number < 250 else 6)
+    assert sum(counts) < 8 * 500
+
+
+def test_a_stop_text_may_be_a_special_token() -> None:
+    """Which the text does not show. Other tokenizers need not know the numbers of tokens."""
+
+    class Own:
+        def __init__(self) -> None:
+            self.decode = tokenizer_of_llama().decode
+
+        def encode(self, text: str) -> list[int]:
+            return [5, 6]
+
+    class Full(Own):
+        token_to_id = staticmethod(tokenizer_of_llama().token_to_id)
+
+    with ember_ml.use_backend("numpy"):
+        found = model()
+        seed = next(seed for seed in range(99) if 2 in found.generate([5, 6], 40, seed=seed)[1:])
+        tokens = found.generate([5, 6], 40, seed=seed)
+        options = {"seed": seed, "stop": "<|end|>"}
+        text = Own().decode([5, 6, *tokens])[len("Once upon") :]
+        assert found.generate("Once upon", 40, tokenizer=Own(), **options) == text
+        cut = Own().decode([5, 6, *tokens[: tokens.index(2)]])[len("Once upon") :]
+        assert found.generate("Once upon", 40, tokenizer=Full(), **options) == cut
+        assert "".join(found.stream("Once upon", 40, tokenizer=Full(), **options)) == cut
+        assert found.generate([5, 6], 40, tokenizer=Full(), **{**options, "stop": "▁"}) == text
+
+
+def test_stop_texts_of_several_tokens() -> None:
+    tokenizer = tokenizer_of_llama()
+    with ember_ml.use_backend("numpy"):
+        found = model()
+        options = {"seed": 3, "tokenizer": tokenizer}
+        text = found.generate([5, 6], 16, **options)
+        for start in range(0, len(text) - 3, 5):
+            for size in (1, 2, 5):
+                stop = text[start : start + size]
+                cut = text[: text.index(stop)]
+                assert found.generate([5, 6], 16, stop=["never", stop], **options) == cut
+                assert "".join(found.stream([5, 6], 16, stop=["never", stop], **options)) == cut
 
 
 def test_characters_of_several_tokens_are_streamed_whole() -> None:
@@ -283,6 +433,7 @@ def test_the_command_streams_a_text(backend: Backend, capsys: pytest.CaptureFixt
     arguments = ["generate", folder, "w5 w9", "--max-tokens", "6", "--seed", "7", "--top-k", "60"]
     assert main(arguments) == 0
     text = capsys.readouterr().out
+    assert text.startswith(" w")
     assert len(text.split()) == 6
     assert main([*arguments, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -309,6 +460,16 @@ def test_the_command_takes_tokens(
     assert facts == {"backend": backend.name, "prompt": [5, 9, 1], "tokens": tokens, "seed": 7}
     assert main(["generate", str(tmp_path), "5 9 1", *options, "--stop", str(tokens[2])]) == 0
     assert capsys.readouterr().out.split() == [str(token) for token in tokens[: tokens.index(tokens[2])]]
+
+
+def test_the_command_shows_the_seed_that_it_drew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ember_ml.use_backend("numpy"):
+        models.save(model(), tmp_path)
+        arguments = ["generate", str(tmp_path), "5", "--tokens", "--max-tokens", "9", "--json"]
+        first, second = [(main(arguments), json.loads(capsys.readouterr().out))[1] for _ in range(2)]
+        assert first != second
+        assert main([*arguments, "--seed", str(first["seed"])]) == 0
+        assert json.loads(capsys.readouterr().out) == first
 
 
 def test_the_command_notes_that_a_text_was_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

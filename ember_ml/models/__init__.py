@@ -8,9 +8,9 @@ from ember_ml.models.adapters import save_adapter as save_adapter
 from ember_ml.models.architectures import known_architectures as known_architectures
 from ember_ml.models.checkpoints import load as load
 from ember_ml.models.checkpoints import save as save
-from ember_ml.models.generation import load_tokenizer as load_tokenizer
 from ember_ml.models.pretrained import Config as Config
 from ember_ml.models.pretrained import PretrainedModel as PretrainedModel
+from ember_ml.models.tokenizer import load_tokenizer as load_tokenizer
 
 __all__ = [
     "Config",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ember_ml import ops
-from ember_ml.models.encoder import EncoderConfig, as_input, encoder_layers, prefixed, run_layers
+from ember_ml.models.encoder import EncoderConfig, encoder_layers, prefixed, run_layers, text_inputs
 from ember_ml.models.pretrained import PretrainedModel, Theirs, activation
 from ember_ml.nn.initializers import initialized
 from ember_ml.nn.modules import Dropout, Embedding, LayerNorm, Linear, Module, Parameter
@@ -114,11 +114,7 @@ class Bert(PretrainedModel):
             hidden_states: whether to return a pair of that result and the list of the outputs of the embedding and of
                 each layer.
         """
-        if isinstance(tokens, Mapping):
-            mask = tokens.get("attention_mask", mask)
-            token_types = tokens.get("token_type_ids", token_types)
-            tokens = tokens["input_ids"]
-        tokens, mask = (as_input(x, self.tokens.weight) for x in (tokens, mask))
+        tokens, mask, token_types = text_inputs(tokens, mask, token_types, self.tokens.weight)
         x = self._embed(tokens, token_types)
         if mask is not None:
             mask = ops.expand_dims(ops.not_equal(mask, 0), axis=1)

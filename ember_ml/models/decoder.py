@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ember_ml import ops
-from ember_ml.models.generation import Programs, Tokenizer, generate, stream
+from ember_ml.models.encoder import text_inputs
+from ember_ml.models.generation import Programs, generate, stream
 from ember_ml.models.pretrained import PretrainedModel
+from ember_ml.models.tokenizer import Tokenizer
+from ember_ml.nn.modules.decoding import is_integer
 
 
 class Decoder(PretrainedModel):
@@ -23,7 +26,9 @@ class Decoder(PretrainedModel):
     head: Any
     # Copies, pickles and compiled programs are without it.
     _programs: Programs | None = None
-    _not_in_cache_key = PretrainedModel._not_in_cache_key | {"_programs"}
+    # Entries of generation_config.json, which compiled programs do not depend on.
+    _generation_config: Mapping[str, Any] | None = None
+    _not_in_cache_key = PretrainedModel._not_in_cache_key | {"_programs", "_generation_config"}
 
     @property
     def programs(self) -> Programs:
@@ -31,6 +36,19 @@ class Decoder(PretrainedModel):
         if self._programs is None:
             object.__setattr__(self, "_programs", Programs())
         return self._programs  # type: ignore[return-value]
+
+    @property
+    def stop_tokens(self) -> tuple[int, ...]:
+        """Tokens that end a text by default: the ``eos_token_id`` of ``generation_config.json``, or of the config."""
+        given = (self._generation_config or {}).get("eos_token_id")
+        if given is None:
+            given = self.config.extra.get("eos_token_id")
+        tokens = given if isinstance(given, (list, tuple)) else () if given is None else (given,)
+        if not all(type(token) is int for token in tokens):
+            raise ValueError(
+                f"{type(self).__name__}: eos_token_id must be an integer or a list of integers, got {given!r}"
+            )
+        return tuple(tokens)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_programs"}
@@ -65,8 +83,9 @@ class Decoder(PretrainedModel):
         order.
 
         Args:
-            tokens: integers of the shape (batch, length).
-            mask: false for padding, of the shape (batch, length); with a cache that the last call returned, of the
+            tokens: integers of the shape (batch, length), or a dictionary that a tokenizer returned, with ``input_ids``
+                and optionally ``attention_mask``.
+            mask: false or 0 for padding, of the shape (batch, length); with a cache that the last call returned, of the
                 shape (batch, size of the cache).
             positions: of the shape (length) or (batch, length), by default 0, 1, 2 and so on, or ``at``.
             cache: as in ``CausalSelfAttention``, a size or a list of caches, one for each layer.
@@ -74,12 +93,12 @@ class Decoder(PretrainedModel):
             last: compute the scores of the last position alone.
             hidden_states: return the input of the first layer and the output of each, the last one normalized.
         """
-        tokens = ops.asarray(tokens)
+        tokens, mask, _ = text_inputs(tokens, mask, None, self.embedding.weight)
         if len(tokens.shape) != 2:
             raise ValueError(
                 f"{type(self).__name__}: tokens must have the shape (batch, length), got {list(tokens.shape)}"
             )
-        is_step = cache is not None and not isinstance(cache, int)
+        is_step = cache is not None and not is_integer(cache)
         if not is_step and tokens.shape[1] > self.max_positions:
             raise ValueError(
                 f"{type(self).__name__}: tokens must have a length of at most {self.max_positions}, the number of "
@@ -92,7 +111,7 @@ class Decoder(PretrainedModel):
             else:
                 positions = ops.arange(tokens.shape[1], dtype="int64", device=on)
         if mask is not None:
-            mask = ops.reshape(ops.asarray(mask), (mask.shape[0], 1, 1, mask.shape[1]))
+            mask = ops.reshape(ops.not_equal(mask, 0), (mask.shape[0], 1, 1, mask.shape[1]))
         x, options = self.embed(tokens, positions)
         states, caches = [x], []
         for index, layer in enumerate(self.layers):
@@ -137,8 +156,8 @@ class Decoder(PretrainedModel):
             temperature: divides the scores; at 0 the token with the greatest score is chosen.
             top_k: choose among the tokens with the greatest scores, as many as this.
             top_p: choose among the most probable tokens whose probabilities sum to this.
-            stop: token or tokens that end a text and are not part of it; with a tokenizer, also texts. By default the
-                ``eos_token_id`` of the configuration.
+            stop: token or tokens that end a text and are not part of it; with a tokenizer, also texts. By default
+                ``stop_tokens``.
             seed: seed of the random bits, or one for each prompt; by default a new one.
             tokenizer: object with ``encode`` and ``decode``, such as ``models.load_tokenizer(folder)``.
             compile: compile the computation of a token, with a cache of fixed size; by default on JAX alone.

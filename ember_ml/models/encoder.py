@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,13 +90,26 @@ def run_layers(layers: ModuleList, x: Any, *, mask: Any = None) -> list[Any]:
     return states
 
 
+def text_inputs(tokens: Any, mask: Any, token_types: Any, weight: Any) -> tuple[Any, Any, Any]:
+    """Tokens, mask and token types for a model with ``weight``, also from a dictionary that a tokenizer returned."""
+    if isinstance(tokens, Mapping):
+        mask = tokens.get("attention_mask", mask)
+        token_types = tokens.get("token_type_ids", token_types)
+        tokens = tokens["input_ids"]
+    first, second, third = (as_input(x, weight) for x in (tokens, mask, token_types))
+    return first, second, third
+
+
 def as_input(x: Any, weight: Any) -> Any:
-    """``x``, as a tensor of the engine and device of ``weight`` if it is an array or a list."""
+    """``x`` on the device of ``weight``, as a tensor of its engine if it is an array or a list."""
     backend = backend_of(weight)
-    if x is None or backend is None or backend_of(unwrap(x), host=False) is not None:
+    if x is None or backend is None:
         return x
-    with activate(backend):
-        return ops.asarray(x, device=backend.device_of(weight))
+    on, own = backend.device_of(weight), backend_of(unwrap(x), host=False)
+    if own is None:
+        with activate(backend):
+            return ops.asarray(x, device=on)
+    return ops.to_device(x, on) if own is backend and backend.device_of(unwrap(x)) != on else x
 
 
 def prefixed(ours: str, theirs: str, names: dict[str, Any]) -> dict[str, Any]:

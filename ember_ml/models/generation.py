@@ -10,11 +10,11 @@ and then differ by more. In bfloat16 the scores differ much more, and texts of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterator
+import operator
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ReferenceType, ref
 
 from ember_ml import ops, transform, tree
@@ -22,7 +22,7 @@ from ember_ml.backend import use_backend
 from ember_ml.dtypes import written
 from ember_ml.errors import warn
 from ember_ml.extend import Recording, load_backend, unchecked
-from ember_ml.models.files import absent
+from ember_ml.models.tokenizer import Continuation, Tokenizer, is_hidden
 from ember_ml.ops import random
 
 if TYPE_CHECKING:
@@ -35,13 +35,8 @@ _COMPILED = ("jax",)
 _GROWTH = 64
 _SMALLEST = 16
 
-
-class Tokenizer(Protocol):
-    """What turns texts into tokens and back."""
-
-    def encode(self, text: str) -> list[int]: ...
-
-    def decode(self, tokens: list[int]) -> str: ...
+# Below this temperature, the greatest score is always chosen: scores divided by it may not be finite in float32.
+_COLDEST = 1e-30
 
 
 class Choice(NamedTuple):
@@ -154,6 +149,20 @@ class Programs:
                 self._recordings[key] = recording
 
 
+@contextmanager
+def _computing(model: Decoder) -> Iterator[None]:
+    """Computation on the engine of the model, in evaluation mode. Between tokens, modules are in their own modes."""
+    training = [module for module in model.modules() if module.training]
+    with use_backend(model.backend), unchecked():
+        try:
+            for module in training:
+                module.__dict__["training"] = False
+            yield
+        finally:
+            for module in training:
+                module.__dict__["training"] = True
+
+
 def _tokens(
     model: Decoder, prompts: list[list[int]], max_tokens: int, choice: Choice, seeds: list[int], is_compiled: bool
 ) -> Generator[list[int]]:
@@ -182,7 +191,7 @@ def _growing_steps(
 ) -> Generator[Any]:
     """Tokens with a cache of which only the part in use is computed with."""
     length = max(map(len, prompts))
-    with use_backend(model.backend), unchecked():
+    with _computing(model):
         tokens, pads = _inputs(model, prompts, length)
         if all(len(prompt) == length for prompt in prompts):
             pads = None
@@ -191,7 +200,7 @@ def _growing_steps(
     yield token
     for number in range(1, max_tokens):
         at = length + number - 1
-        with use_backend(model.backend), unchecked():
+        with _computing(model):
             if at == size:
                 widths = ((0, 0), (0, _GROWTH), (0, 0), (0, 0))
                 caches = [tuple(ops.pad(x, widths) for x in cache) for cache in caches]
@@ -212,7 +221,7 @@ def _fixed_steps(
     length = min(_bucket(max(map(len, prompts))), model.max_positions)
     size = _bucket(length + max_tokens)
     begin = model.programs.begin(choice, size) if is_compiled else _begin_program(choice, size)
-    with use_backend(model.backend), unchecked():
+    with _computing(model):
         tokens, pads = _inputs(model, prompts, length)
         on = ops.get_device(tokens)
         keys = [ops.to_device(random.key(seed), on) for seed in seeds]
@@ -223,10 +232,10 @@ def _fixed_steps(
         return
     state = token, caches, at, pads, keys, number
     with ExitStack() as stack:
-        with use_backend(model.backend), unchecked():
+        with _computing(model):
             steps = stack.enter_context(model.programs.recording(model, choice, state, is_compiled)).states(state)
         for _ in range(1, max_tokens):
-            with use_backend(model.backend), unchecked():
+            with _computing(model):
                 # The next state may be written to the same memory.
                 token = ops.copy(next(steps)[0])
             yield token
@@ -271,39 +280,63 @@ def _request(
     tokenizer: Tokenizer | None,
     compile: bool | None,
 ) -> _Request:
-    for name, value, least in (("max_tokens", max_tokens, 0), ("top_k", top_k, 1)):
-        if value is not None and (not hasattr(type(value), "__index__") or value < least):
-            raise ValueError(f"generate: {name} must be an integer >= {least}, got {value!r}")
-    if not 0 <= temperature < float("inf"):
-        raise ValueError(f"generate: temperature must be >= 0, got {temperature}")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"generate: top_p must be > 0 and <= 1, got {top_p}")
+    max_tokens = _integer("max_tokens", max_tokens, 0)
+    top_k = None if top_k is None else _integer("top_k", top_k, 1)
+    temperature = _number("temperature", temperature, ">= 0", lambda x: 0 <= x < float("inf"))
+    top_p = None if top_p is None else _number("top_p", top_p, "> 0 and <= 1", lambda x: 0 < x <= 1)
     prompts, is_batch = _prompts(model, prompt, tokenizer)
     tokens, texts = _stops(model, stop, tokenizer)
     if seed is None:
         with use_backend("numpy"):
             seed = int(random.random_randint((), 0, 2**31 - 1))  # emberlint: ignore[EMB201] drawn on the host
-    seeds = list(seed) if isinstance(seed, (list, tuple)) else [seed]
+    seed = _listed(seed)
+    several = seed if isinstance(seed, Sequence) and not isinstance(seed, str) else [seed]
+    seeds = [_integer("seed", one, 0) for one in several]
     if len(seeds) not in (1, len(prompts)):
         raise ValueError(
             f"generate: seed must be one number or one for each prompt, got {len(seeds)} for {len(prompts)}"
         )
     is_compiled = model.backend in _COMPILED if compile is None else compile
-    choice = Choice(float(temperature), top_k, top_p) if temperature else Choice(0.0, None, None)
+    choice = Choice(temperature, top_k, top_p) if temperature >= _COLDEST else Choice(0.0, None, None)
     return _Request(prompts, is_batch, max_tokens, choice, seeds, tokens, texts, is_compiled)
+
+
+def _integer(name: str, value: Any, least: int) -> int:
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise TypeError(f"generate: {name} must be an integer >= {least}, got {written(value)}") from None
+    if found < least:
+        raise ValueError(f"generate: {name} must be an integer >= {least}, got {found}")
+    return found
+
+
+def _number(name: str, value: Any, condition: str, holds: Callable[[float], bool]) -> float:
+    if not hasattr(type(value), "__float__"):
+        raise TypeError(f"generate: {name} must be a number {condition}, got {written(value)}")
+    found = float(value)
+    if not holds(found):
+        raise ValueError(f"generate: {name} must be {condition}, got {found}")
+    return found
+
+
+def _listed(value: Any) -> Any:
+    """``value`` with lists and numbers in place of arrays and tensors, if it is one or a list of them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return [_listed(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _prompts(model: Decoder, prompt: Any, tokenizer: Tokenizer | None) -> tuple[list[list[int]], bool]:
     """Prompts as lists of tokens, and whether there were several."""
-    given = prompt.tolist() if hasattr(prompt, "tolist") else prompt
+    given = _listed(prompt)
     has_text = isinstance(given, str) or (isinstance(given, (list, tuple)) and any(isinstance(x, str) for x in given))
     if has_text and tokenizer is None:
         raise TypeError("generate: prompt must be tokens unless a tokenizer is given, got text")
     is_batch = isinstance(given, (list, tuple)) and bool(given) and isinstance(given[0], (list, tuple, str))
     found = []
     for one in given if is_batch else [given]:
-        tokens = tokenizer.encode(one) if isinstance(one, str) and tokenizer is not None else one
-        tokens = tokens.tolist() if hasattr(tokens, "tolist") else tokens
+        tokens = _listed(tokenizer.encode(one)) if isinstance(one, str) and tokenizer is not None else one
         if not isinstance(tokens, (list, tuple)) or not all(hasattr(type(token), "__index__") for token in tokens):
             raise TypeError(f"generate: prompt must be a list of integers, or several of them, got {written(one)}")
         if not tokens:
@@ -324,88 +357,80 @@ def _prompts(model: Decoder, prompt: Any, tokenizer: Tokenizer | None) -> tuple[
 def _stops(model: Decoder, stop: Any, tokenizer: Tokenizer | None) -> tuple[frozenset[int], tuple[str, ...]]:
     """Tokens and texts that end a text."""
     if stop is None:
-        stop = model.config.extra.get("eos_token_id")
-    each = () if stop is None else stop if isinstance(stop, (list, tuple, set, frozenset)) else (stop,)
+        stop = model.stop_tokens
+    stop = _listed(stop)
+    each = stop if isinstance(stop, (list, tuple, set, frozenset)) else (stop,)
     texts = tuple(one for one in each if isinstance(one, str))
     tokens = [one for one in each if not isinstance(one, str)]
     if texts and tokenizer is None:
         raise TypeError(f"generate: stop must be tokens unless a tokenizer is given, got {texts[0]!r}")
     if "" in texts or not all(hasattr(type(token), "__index__") for token in tokens):
         raise ValueError(f"generate: stop must be tokens or texts that are not empty, got {stop!r}")
+    find = getattr(tokenizer, "token_to_id", None)
+    if tokenizer is not None and find is not None:
+        # A special token does not appear in the text.
+        tokens += [token for token in map(find, texts) if token is not None and is_hidden(tokenizer, token)]
     return frozenset(int(token) for token in tokens), texts
 
 
 class _Text:
-    """Text that is being generated: its tokens, and what of it has been given away."""
+    """Text that is being generated."""
 
-    def __init__(self, request: _Request, length: int, limit: int, tokenizer: Tokenizer | None) -> None:
-        self.request, self.tokenizer = request, tokenizer
-        self.length, self.limit = length, limit
-        self.left = min(request.max_tokens, limit - length)
+    def __init__(self, request: _Request, prompt: list[int], limit: int, tokenizer: Tokenizer | None) -> None:
+        self.request = request
+        self.length, self.limit = len(prompt), limit
+        self.left = min(request.max_tokens, limit - self.length)
         self.tokens: list[int] = []
-        self.text = ""
-        self.given = 0
+        # Text after each token, as far as it cannot be the beginning of a text that ends this one, and the rest.
+        self.pieces: list[str] = []
+        self.held = ""
         self.is_done = self.left <= 0
         # Whether the text ends because the model has no position for another token.
         self.is_cut = self.is_done and request.max_tokens > 0
+        self.continuation = None if tokenizer is None or self.is_done else Continuation(tokenizer, prompt)
 
     def add(self, token: int) -> None:
         """Add a token, and note whether the text ends."""
         if self.is_done:
             return
-        if token in self.request.stop_tokens:
-            self.is_done = True
+        is_stop = token in self.request.stop_tokens
+        if not is_stop:
+            self.tokens.append(token)
+        is_full = len(self.tokens) >= self.left
+        self.is_done = is_stop or is_full
+        self.is_cut = is_full and self.left < self.request.max_tokens
+        if self.continuation is None:
             return
-        self.tokens.append(token)
-        self.is_done = len(self.tokens) >= self.left
-        self.is_cut = self.is_done and self.left < self.request.max_tokens
-        if self.tokenizer is None:
-            return
-        self.text = self.tokenizer.decode(self.tokens)
-        found = [place for place in map(self.text.find, self.request.stop_texts) if place >= 0]
+        text = self.held + ("" if is_stop else self.continuation.add(token))
+        if self.is_done:
+            text += self.continuation.rest()
+        found = [place for place in map(text.find, self.request.stop_texts) if place >= 0]
         if found:
-            self.text = self.text[: min(found)]
+            text = text[: min(found)]
             self.is_done, self.is_cut = True, False
-
-    def piece(self) -> str:
-        """Text that is certain, and was not given away before."""
-        end = len(self.text)
+        end = len(text)
         if not self.is_done:
-            # A character may need more tokens, and so may the text that ends the text.
-            end = len(self.text.rstrip("\ufffd"))
-            starts = [
-                end - size
-                for stop in self.request.stop_texts
-                for size in range(1, len(stop))
-                if self.text[:end].endswith(stop[:size])
-            ]
-            end = min([end, *starts])
-        found = self.text[self.given : end]
-        self.given = max(self.given, end)
-        return found
+            starts = [stop[:size] for stop in self.request.stop_texts for size in range(1, len(stop))]
+            end -= max((len(start) for start in starts if text.endswith(start)), default=0)
+        self.pieces.append(text[:end])
+        self.held = text[end:]
 
 
-def _texts(model: Decoder, request: _Request, tokenizer: Tokenizer | None) -> Iterator[list[_Text]]:
-    """The texts, after each step."""
-    texts = [_Text(request, len(prompt), model.max_positions, tokenizer) for prompt in request.prompts]
+def _extend(model: Decoder, request: _Request, texts: list[_Text]) -> Iterator[None]:
+    """Add a token to each of the texts of a request at a time, until all are done."""
     if all(text.is_done for text in texts):
         _warn_if_cut(texts)
         return
-    was_training = model.training
-    model.eval()
-    try:
-        steps = max(text.left for text in texts)
-        arguments = request.prompts, steps, request.choice, request.seeds, request.is_compiled
-        with closing(_tokens(model, *arguments)) as rows:
-            for row in rows:
-                for text, token in zip(texts, row, strict=True):
-                    text.add(token)
-                yield texts
-                if all(text.is_done for text in texts):
-                    _warn_if_cut(texts)
-                    return
-    finally:
-        model.train(was_training)
+    steps = max(text.left for text in texts)
+    arguments = request.prompts, steps, request.choice, request.seeds, request.is_compiled
+    with closing(_tokens(model, *arguments)) as rows:
+        for row in rows:
+            for text, token in zip(texts, row, strict=True):
+                text.add(token)
+            yield
+            if all(text.is_done for text in texts):
+                _warn_if_cut(texts)
+                return
 
 
 def _warn_if_cut(texts: list[_Text]) -> None:
@@ -421,9 +446,10 @@ def _warn_if_cut(texts: list[_Text]) -> None:
 def generate(model: Decoder, prompt: Any, max_tokens: int, *, tokenizer: Tokenizer | None, **options: Any) -> Any:
     """Implementation of ``Decoder.generate``."""
     request = _request(model, prompt, max_tokens, tokenizer=tokenizer, **options)
-    found: list[Any] = [[] if tokenizer is None else "" for _ in request.prompts]
-    for texts in _texts(model, request, tokenizer):
-        found = [text.tokens if tokenizer is None else text.text for text in texts]
+    texts = [_Text(request, prompt, model.max_positions, tokenizer) for prompt in request.prompts]
+    for _ in _extend(model, request, texts):
+        pass
+    found = [text.tokens if tokenizer is None else "".join(text.pieces) for text in texts]
     return found if request.is_batch else found[0]
 
 
@@ -438,52 +464,11 @@ def stream(
 
 
 def _pieces(model: Decoder, request: _Request, tokenizer: Tokenizer | None) -> Iterator[Any]:
+    text = _Text(request, request.prompts[0], model.max_positions, tokenizer)
     count = 0
-    for (text,) in _texts(model, request, tokenizer):
+    for _ in _extend(model, request, [text]):
         if tokenizer is None:
             yield from text.tokens[count:]
             count = len(text.tokens)
-        else:
-            piece = text.piece()
-            if piece:
-                yield piece
-
-
-class _Adapter:
-    """Tokenizer of the ``tokenizers`` package, with the methods of ``Tokenizer``."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-
-    def encode(self, text: str) -> list[int]:
-        return list(self.inner.encode(text).ids)
-
-    def decode(self, tokens: list[int]) -> str:
-        return str(self.inner.decode(tokens))
-
-
-def load_tokenizer(folder: Any) -> Tokenizer:
-    """Tokenizer of a model, from the ``tokenizer.json`` in its folder; needs the package ``tokenizers``.
-
-    Args:
-        folder: the folder, or a file in it, as for ``load``.
-    """
-    place = Path(folder)
-    if not place.exists():
-        raise absent("load_tokenizer: folder", place)
-    path = (place if place.is_dir() else place.parent) / "tokenizer.json"
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"load_tokenizer: {path.parent} must have tokenizer.json for prompts that are text, got none; prompts that "
-            "are tokens need none"
-        )
-    try:
-        from tokenizers import Tokenizer as Inner
-    except ImportError:
-        raise ImportError(
-            "load_tokenizer: the package tokenizers must be installed: pip install 'ember-ml[models]'"
-        ) from None
-    try:
-        return _Adapter(Inner.from_file(str(path)))
-    except Exception as error:
-        raise ValueError(f"{path} must be a file of the tokenizers package, got {error}") from error
+        elif text.pieces[-1]:
+            yield text.pieces[-1]

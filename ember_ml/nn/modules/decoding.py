@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -60,6 +61,16 @@ class RotaryEmbedding(Module):
         shape = (batch, angles.shape[-2], 1, self.dim)
         first, second = (ops.cast(ops.reshape(x, shape), dtype) for x in pairs)
         return first, second
+
+
+def _block(mask: Any, queries: slice, keys: slice) -> Any:
+    """Part of a mask, whose axes may be 1, or absent, where it does not depend on the query or key."""
+    if mask is None:
+        return None
+    shape = tuple(mask.shape)
+    if shape[-1:] > (1,):
+        mask = mask[..., keys]
+    return mask[..., queries, :] if len(shape) > 1 and shape[-2] > 1 else mask
 
 
 def _rotate(x: Any, rotation: tuple[Any, Any]) -> Any:
@@ -143,6 +154,19 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 }
 
 
+def is_integer(value: Any) -> bool:
+    """Whether a value is an integer of Python or NumPy.
+
+    >>> is_integer(8), is_integer([8])
+    (True, False)
+    """
+    return hasattr(type(value), "__index__")
+
+
+# Least number of queries that attend to the keys of their windows together.
+_BLOCK = 1024
+
+
 class CausalSelfAttention(Module):
     """Attention of each position to itself and those before it, with grouped heads, rotary positions and a cache.
 
@@ -212,7 +236,13 @@ class CausalSelfAttention(Module):
         self.key_norm = None if norm_epsilon is None else RMSNorm(size, norm_epsilon, dtype=dtype)
 
     def forward(
-        self, x: Any, *, mask: Any = None, rotation: tuple[Any, Any] | None = None, cache: Any = None, at: Any = None
+        self,
+        x: Any,
+        *,
+        mask: Any = None,
+        rotation: tuple[Any, Any] | None = None,
+        cache: Any = None,
+        at: Any = None,
     ) -> Any:
         """Output of the layer; with ``cache``, also the keys and values for the next call.
 
@@ -235,9 +265,9 @@ class CausalSelfAttention(Module):
             q, k = self.query_norm(q), self.key_norm(k)
         if rotation is not None:
             q, k = _rotate(q, rotation), _rotate(k, rotation)
-        if cache is None or isinstance(cache, int):
-            mixed = self._attend(q, k, v, self._recent(mask, q.shape[1]), is_causal=True)
-            stored = None if cache is None else tuple(self._padded(x, cache) for x in (k, v))
+        if cache is None or is_integer(cache):
+            mixed = self._attend_before(q, k, v, mask)
+            stored = None if cache is None else tuple(self._padded(x, operator.index(cache)) for x in (k, v))
         else:
             mixed, stored = self._step(q, k, v, cache, at, mask)
         batch, length = mixed.shape[:2]
@@ -254,13 +284,26 @@ class CausalSelfAttention(Module):
             return attend(q, k, v, mask, dropout, is_causal=is_causal, scale=self.scale, softcap=self.softcap)
         return ops.dot_product_attention(q, k, v, mask, scale=self.scale, is_causal=is_causal)
 
-    def _recent(self, mask: Any, length: int) -> Any:
-        """``mask``, and false for keys before the window of a query."""
-        if self.window is None or length <= self.window:
-            return mask
-        like = ops.arange(length, dtype="int64", device=ops.get_device(self.query.weight))
-        recent = ops.greater(like, ops.subtract(ops.expand_dims(like, axis=-1), self.window))
-        return recent if mask is None else ops.logical_and(mask, recent)
+    def _attend_before(self, q: Any, k: Any, v: Any, mask: Any) -> Any:
+        """Causal attention to the keys of the window, in blocks of queries, so that keys before it take no time."""
+        length, window = q.shape[1], self.window
+        if window is None or length <= window:
+            return self._attend(q, k, v, mask, is_causal=True)
+        mask = None if mask is None else ops.asarray(mask)
+        blocks, size = [], max(window, _BLOCK)
+        for start in range(0, length, size):
+            end, first = min(start + size, length), max(0, start + 1 - window)
+            part = q[:, start:end], k[:, first:end], v[:, first:end]
+            visible = _block(mask, slice(start, end), slice(first, end))
+            if end <= window:
+                blocks.append(self._attend(*part, visible, is_causal=True))
+                continue
+            on = ops.get_device(q)
+            keys = ops.arange(first, end, dtype="int32", device=on)
+            queries = ops.expand_dims(ops.arange(start, end, dtype="int32", device=on), axis=-1)
+            recent = ops.logical_and(ops.less_equal(keys, queries), ops.greater(keys, ops.subtract(queries, window)))
+            blocks.append(self._attend(*part, recent if visible is None else ops.logical_and(visible, recent)))
+        return blocks[0] if len(blocks) == 1 else ops.concat(blocks, axis=1)
 
     def _padded(self, x: Any, size: int) -> Any:
         if x.shape[1] > size:

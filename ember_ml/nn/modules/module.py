@@ -396,8 +396,8 @@ class Module(Node):
         >>> Linear(2, 3).to_backend("numpy").backend
         'numpy'
         """
-        first = next(iter(self.tensors().values()), None)
-        backend = backend_of(first) or current_backend()
+        first = next(iter(self.layout().entries.values()), None)
+        backend = backend_of(first and getattr(first.module, first.name)) or current_backend()
         return backend.chosen_as
 
     def to(self, device: DeviceLike) -> Self:

@@ -343,6 +343,10 @@ def test_an_ember_tensor_in_xarray(backend: Backend) -> None:
         "transpose": lambda a, c: a.transpose("y", "x"),
         "where": lambda a, c: a.where(a > 2, 0.0),
         "concat": lambda a, c: xarray.concat([a, a], dim="x"),
+        "groupby": lambda a, c: a.groupby("x").mean(),
+        "shift": lambda a, c: a.shift(x=1, fill_value=0.0),
+        "pad": lambda a, c: a.pad(x=1, constant_values=0.0).drop_vars("x"),
+        "reindex": lambda a, c: a.reindex(x=[10, 30], fill_value=0.0),
         "argmax": lambda a, c: a.argmax("y"),
     }
     for name, function in pairs.items():

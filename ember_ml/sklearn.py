@@ -6,7 +6,7 @@ import copy
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from numbers import Real
@@ -49,13 +49,13 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__init__" not in vars(cls):
+        given: Any = cls.__init__
+        if getattr(given, "__code__", None) is _Neural.__init__.__code__:
             # A copy with the name of the class, which errors of a wrong argument show.
-            given: Any = cls.__init__
             own = FunctionType(given.__code__, given.__globals__, given.__name__, given.__defaults__, given.__closure__)
             own.__kwdefaults__, own.__annotations__ = given.__kwdefaults__, given.__annotations__
             own.__qualname__, own.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
-            cls.__init__ = own  # type: ignore[method-assign,assignment]
+            cls.__init__ = own  # type: ignore[method-assign]
 
     def __init__(
         self,
@@ -111,14 +111,11 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, x, dtype="float32", ensure_non_negative=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        data, validation_data = (x, y, weights), None
+        validation_data = None
         if self.validation_fraction != 0:
             rows, held = self._split(y, seed)
-            data, validation_data = (
-                tuple(None if part is None else part[chosen] for part in data) for chosen in (rows, held)
-            )
-            if weights is None:
-                validation_data = validation_data[:2]
+            validation_data = (x[held], y[held]) if weights is None else (x[held], y[held], weights[held])
+            x, y, weights = x[rows], y[rows], None if weights is None else weights[rows]
         # A block is for this thread alone: searches may train in several.
         with self._on_engine(), ops.random.stream(seed):
             if is_new:
@@ -128,12 +125,13 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
                 self.module_, self.optimizer_ = module, optimizer
             trainer = self._trainer(self.module_, self.optimizer_)
             trainer.fit(
-                *data[:2],
+                x,
+                y,
                 epochs,
                 self.batch_size,
                 shuffle=self.shuffle,
                 validation_data=validation_data,
-                sample_weight=data[2],
+                sample_weight=weights,
                 verbose=self.verbose,
             )
         self.history_ = trainer.history
@@ -206,9 +204,10 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
         """Numbers of features of the hidden layers."""
         given: Any = self.hidden_sizes
         sizes = [given] if hasattr(type(given), "__index__") else given
-        if isinstance(sizes, str) or not all(hasattr(type(size), "__index__") and size > 0 for size in sizes):
+        is_known = isinstance(sizes, Iterable) and not isinstance(sizes, str)
+        if not is_known or not all(hasattr(type(size), "__index__") and size > 0 for size in sizes):
             raise ValueError(f"{type(self).__name__}: hidden_sizes must be integers >= 1, got {written(given)}")
-        return sizes  # type: ignore[no-any-return]
+        return sizes
 
     def _new_optimizer(self) -> Any:
         optimizer = get_optimizer(copy.deepcopy(self.optimizer))

@@ -193,7 +193,7 @@ def test_outputs_of_the_module_are_checked() -> None:
 def test_parameters_are_checked() -> None:
     with ember_ml.use_backend("numpy"):
         assert NeuralClassifier(hidden_sizes=np.int64(8), epochs=1).fit(X, LABELS).module_[0].out_features == 8
-        for sizes in ((8.5,), "8", -1, [0]):
+        for sizes in ((8.5,), 8.5, "8", -1, [0]):
             with pytest.raises(ValueError, match="NeuralClassifier: hidden_sizes must be integers >= 1, got"):
                 NeuralClassifier(hidden_sizes=sizes).fit(X, LABELS)  # type: ignore[arg-type]
         model = NeuralClassifier(activation="prelu", hidden_sizes=(4, 4), epochs=1).fit(X, LABELS)

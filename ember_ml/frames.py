@@ -17,22 +17,24 @@ def as_array(data: Any, name: str = "x") -> Any:
     holds. A column that is not of numbers is a ``TypeError`` that names it.
 
     Args:
-        name: what the data are called in errors.
+        name: what the data are called in errors, such as ``"x"`` or ``"Trainer: x"``.
 
     >>> as_array([1.0, 2.0])
     [1.0, 2.0]
     """
     kind = _kind(data)
+    variable = name.rpartition(": ")[2]
     if kind == ("xarray", "DataArray"):
         return data.data
     if kind == ("polars", "LazyFrame"):
-        raise TypeError(f"{name} must be a DataFrame, got a LazyFrame of polars; write {name}.collect()")
+        raise TypeError(f"{name} must be a DataFrame, got a LazyFrame of polars; write {variable}.collect()")
     if kind == ("xarray", "Dataset"):
         raise TypeError(
-            f"{name} must be a DataArray, got a Dataset of xarray; write {name}.to_dataarray() or {name}[key]"
+            f"{name} must be a DataArray, got a Dataset of xarray; write {variable}.to_dataarray() or {variable}[key]"
         )
     if kind[1] == "Series":
-        return _column(data, name, written(getattr(data, "name", None) or name))
+        label = getattr(data, "name", None)
+        return _column(data, f"{name} must be numbers", "" if label in (None, "") else f" in {written(label)}")
     if kind[1] != "DataFrame":
         return data
     labels = list(data.columns)
@@ -44,7 +46,8 @@ def as_array(data: Any, name: str = "x") -> Any:
         and not _has_nulls(data, kind)
     ):
         return data.to_numpy()
-    arrays = [_column(column, name, f"column {label!r}") for column, label in zip(columns, labels, strict=True)]
+    required = f"{name} must have columns of numbers"
+    arrays = [_column(column, required, f" in column {label!r}") for column, label in zip(columns, labels, strict=True)]
     with activate(load_backend("numpy")):
         if not arrays:
             return ops.zeros((len(data), 0))
@@ -112,14 +115,16 @@ def _is_nullable(dtype: str) -> bool:
     return dtype[:1].isupper() or dtype == "boolean"
 
 
-def _column(column: Any, name: str, label: str) -> Any:
-    """A series as a NumPy array, with NaN for missing values."""
+def _column(column: Any, required: str, place: str) -> Any:
+    """A series as a NumPy array, with NaN for missing values.
+
+    Args:
+        required: what must hold, for errors.
+        place: name of the series, for errors.
+    """
     dtype = str(column.dtype)
     if not _is_plain(column.dtype):
-        raise TypeError(
-            f"{name} must have columns of numbers, got {dtype} in {label}; write codes for what is text, a category or "
-            "a date"
-        )
+        raise TypeError(f"{required}, got {dtype}{place}; write codes for what is text, a category or a date")
     is_polars = _kind(column)[0] == "polars"
     has_nulls = bool(column.null_count()) if is_polars else _is_nullable(dtype) and bool(column.isna().any())
     if not has_nulls:

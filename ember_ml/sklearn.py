@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from numbers import Real
+from types import FunctionType
 from typing import Any, Self
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+    from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import LabelEncoder
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
@@ -22,8 +28,10 @@ from ember_ml.backend import use_backend
 from ember_ml.dtypes import written
 from ember_ml.extend import activate, current_backend, load_backend
 from ember_ml.nn import modules
+from ember_ml.nn.modules.checks import find_activation
 from ember_ml.optim import get_optimizer
 from ember_ml.training import Callback, Trainer
+from ember_ml.training.trainer import get_loss
 
 __all__ = ["NeuralClassifier", "NeuralRegressor"]
 
@@ -35,14 +43,25 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
     optimizer_: Any
     history_: Any
     n_iter_: int
-    # Loss by default.
+    # Loss by default, and what the module returns for each class or target.
     _loss: Callable[..., Any]
+    _output: str
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        given: Any = cls.__init__
+        if getattr(given, "__code__", None) is _Neural.__init__.__code__:
+            # A copy with the name of the class, which errors of a wrong argument show.
+            own = FunctionType(given.__code__, given.__globals__, given.__name__, given.__defaults__, given.__closure__)
+            own.__kwdefaults__, own.__annotations__ = given.__kwdefaults__, given.__annotations__
+            own.__qualname__, own.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+            cls.__init__ = own  # type: ignore[method-assign]
 
     def __init__(
         self,
         module: modules.Module | Callable[..., modules.Module] | None = None,
         *,
-        hidden_sizes: Sequence[int] = (64,),
+        hidden_sizes: int | Sequence[int] = (64,),
         activation: str = "relu",
         dropout: float = 0.0,
         loss: str | Callable[..., Any] | None = None,
@@ -92,25 +111,64 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, x, dtype="float32", ensure_non_negative=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        validation_data = None
+        if self.validation_fraction != 0:
+            rows, held = self._split(y, seed)
+            validation_data = (x[held], y[held]) if weights is None else (x[held], y[held], weights[held])
+            x, y, weights = x[rows], y[rows], None if weights is None else weights[rows]
         # A block is for this thread alone: searches may train in several.
         with self._on_engine(), ops.random.stream(seed):
             if is_new:
-                self.module_ = self._new_module(x.shape[1], self._outputs())
-                self.optimizer_ = self._new_optimizer()
-            trainer = self._trainer()
+                module, optimizer = self._new_module(x.shape[1], self._outputs()), self._new_optimizer()
+                if self.module is not None:
+                    self._check_outputs(self._trainer(module, optimizer).predict(x[:1]))
+                self.module_, self.optimizer_ = module, optimizer
+            trainer = self._trainer(self.module_, self.optimizer_)
             trainer.fit(
                 x,
                 y,
                 epochs,
                 self.batch_size,
                 shuffle=self.shuffle,
-                validation_split=self.validation_fraction,
+                validation_data=validation_data,
                 sample_weight=weights,
                 verbose=self.verbose,
             )
         self.history_ = trainer.history
         self.n_iter_ = (0 if is_new else self.n_iter_) + len(trainer.history.epochs)
         return self
+
+    def _split(self, y: Any, seed: int) -> tuple[list[int], list[int]]:
+        """Numbers of the examples to train on and to validate with, drawn with ``seed``."""
+        name, fraction = type(self).__name__, self.validation_fraction
+        if isinstance(fraction, bool) or not isinstance(fraction, Real):
+            raise TypeError(f"{name}: validation_fraction must be a number, got {written(fraction)}")
+        if not 0 <= fraction < 1:
+            raise ValueError(f"{name}: validation_fraction must be >= 0 and < 1, got {fraction!r}")
+        held = math.ceil(len(y) * fraction)
+        rest = len(y) - held
+        if not rest:
+            raise ValueError(
+                f"{name}: validation_fraction must leave at least 1 example to train on and 1 to validate with, got "
+                f"{fraction} of {len(y)} examples"
+            )
+        classes = Counter(y.tolist()) if is_classifier(self) else {}
+        # Both parts have each class, if there are enough examples for that.
+        is_stratified = bool(classes) and min(classes.values()) > 1 and len(classes) <= min(held, rest)
+        parts = train_test_split(
+            range(len(y)), test_size=held, random_state=seed, stratify=y if is_stratified else None
+        )
+        # In order, which shuffle=False keeps.
+        return sorted(parts[0]), sorted(parts[1])
+
+    def _check_outputs(self, found: Any) -> None:
+        """Raise an error unless the module returned what it must for one row."""
+        expected, shape = [1, self._outputs()], getattr(found, "shape", None)
+        if shape is None or list(shape) != expected:
+            got = written(found) if shape is None else f"shape {list(shape)}"
+            raise ValueError(
+                f"{type(self).__name__}: module must return {self._output}, shape {expected} for one row, got {got}"
+            )
 
     def _check(self, x: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
         raise NotImplementedError
@@ -133,13 +191,23 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
             if not isinstance(made, modules.Module):
                 raise TypeError(f"{type(self).__name__}: module must return a Module, got {written(made)}")
             return made
-        activation = modules.activations.get_activation(self.activation)
+        activation = find_activation(self, self.activation)
         layers: list[Any] = []
-        for size in self.hidden_sizes:
-            layers += [modules.Linear(features, size), activation]
+        for size in self._sizes():
+            # The slope of PReLU is a parameter of each layer.
+            layers += [modules.Linear(features, size), modules.PReLU() if activation is ops.prelu else activation]
             layers += [modules.Dropout(self.dropout)] if self.dropout else []
             features = size
         return modules.Sequential(*layers, modules.Linear(features, outputs))
+
+    def _sizes(self) -> Sequence[int]:
+        """Numbers of features of the hidden layers."""
+        given: Any = self.hidden_sizes
+        sizes = [given] if hasattr(type(given), "__index__") else given
+        is_known = isinstance(sizes, Iterable) and not isinstance(sizes, str)
+        if not is_known or not all(hasattr(type(size), "__index__") and size > 0 for size in sizes):
+            raise ValueError(f"{type(self).__name__}: hidden_sizes must be integers >= 1, got {written(given)}")
+        return sizes
 
     def _new_optimizer(self) -> Any:
         optimizer = get_optimizer(copy.deepcopy(self.optimizer))
@@ -147,11 +215,14 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
             optimizer.learning_rate = self.learning_rate
         return optimizer
 
-    def _trainer(self) -> Trainer:
+    def _chosen_loss(self) -> str | Callable[..., Any]:
+        return type(self)._loss if self.loss is None else self.loss
+
+    def _trainer(self, module: modules.Module, optimizer: Any) -> Trainer:
         return Trainer(
-            self.module_,
-            self.loss if self.loss is not None else type(self)._loss,
-            self.optimizer_,
+            module,
+            self._chosen_loss(),
+            optimizer,
             callbacks=list(self.callbacks),
             compile=self.compile,
             precision=self.precision,
@@ -162,7 +233,7 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "module_")
         x = validate_data(self, x, dtype="float32", reset=False)
         with activate(load_backend(self.module_.backend)):
-            return self._trainer().predict(x, self.batch_size)
+            return self._trainer(self.module_, self.optimizer_).predict(x, self.batch_size)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "module_")
@@ -185,20 +256,23 @@ class NeuralClassifier(ClassifierMixin, _Neural):  # type: ignore[misc]
     Args:
         module: a ``Module``, of which a copy is trained; or a function of the numbers of features and outputs that
             returns one; by default linear layers of ``hidden_sizes``.
-        hidden_sizes: numbers of features of the hidden layers of the default module.
+        hidden_sizes: numbers of features of the hidden layers of the default module, or one number for one layer.
         activation: activation after each hidden layer of the default module.
         dropout: rate of dropout after each hidden layer of the default module.
-        loss: loss as for ``Trainer``; by default the cross-entropy of logits.
+        loss: loss as for ``Trainer``; by default the cross-entropy of logits. A loss that is given by name gets
+            ``from_logits=True`` if it has this option.
         optimizer: an optimizer, of which a copy is used, or its name.
         learning_rate: learning rate, if the optimizer is given by name; ``None`` for the default of the optimizer.
         epochs: number of passes over the data.
         batch_size: number of examples per step.
         shuffle: draw a new order of the examples for every epoch.
-        validation_fraction: fraction of the examples, the last ones, to evaluate after every epoch and not to train on.
+        validation_fraction: fraction of the examples to evaluate after every epoch and not to train on. They are drawn
+            with ``random_state``, with the proportions of the classes if each has enough examples.
         callbacks: callbacks of ``Trainer``.
         compile: compile the training step.
         precision: precision as for ``Trainer``.
-        backend: engine to train on; by default the active one.
+        backend: engine to train on; by default the active one. Workers of ``n_jobs`` have none of the process that
+            starts them, so give one, or set ``EMBER_ML_BACKEND``.
         random_state: seed of the initial weights, the order of the examples and dropout, as in scikit-learn. A seed
             gives the same estimator on every engine, to rounding.
         verbose: output of ``Trainer.fit``.
@@ -218,16 +292,23 @@ class NeuralClassifier(ClassifierMixin, _Neural):  # type: ignore[misc]
     """
 
     _loss = partial(ops.sparse_categorical_crossentropy, from_logits=True)
+    _output = "a logit for each class"
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Train for one epoch, with the module and the optimizer of earlier calls, and return the estimator.
 
         Args:
-            classes: all labels; required in the first call.
+            classes: all labels; required in the first call, and the same in later ones.
         """
-        is_first = not self.__sklearn_is_fitted__()
+        is_first, name = not self.__sklearn_is_fitted__(), type(self).__name__
         if is_first and classes is None:
-            raise ValueError(f"{type(self).__name__}: classes must be given in the first call of partial_fit, got None")
+            raise ValueError(f"{name}: classes must be given in the first call of partial_fit, got None")
+        if not is_first and classes is not None:
+            given = LabelEncoder().fit(classes).classes_.tolist()
+            if given != self.classes_.tolist():
+                raise ValueError(
+                    f"{name}: classes must be those of the first call, {self.classes_.tolist()}, got {given}"
+                )
         return self._train(*self._check(X, y, is_first, classes), sample_weight, 1, is_first)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
@@ -255,6 +336,14 @@ class NeuralClassifier(ClassifierMixin, _Neural):  # type: ignore[misc]
     def _outputs(self) -> int:
         return len(self.classes_)
 
+    def _chosen_loss(self) -> str | Callable[..., Any]:
+        loss = super()._chosen_loss()
+        if not isinstance(loss, str):
+            return loss
+        operation: Any = get_loss(loss).operation  # type: ignore[attr-defined]
+        has_option = "from_logits" in inspect.signature(operation).parameters
+        return partial(operation, from_logits=True) if has_option else loss
+
 
 class NeuralRegressor(RegressorMixin, _Neural):  # type: ignore[misc]
     """Regressor of scikit-learn that trains a module, for one target or several.
@@ -268,6 +357,7 @@ class NeuralRegressor(RegressorMixin, _Neural):  # type: ignore[misc]
     """
 
     _loss = ops.mean_squared_error
+    _output = "a number for each target"
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
         """Train for one epoch, with the module and the optimizer of earlier calls, and return the estimator."""
@@ -282,6 +372,12 @@ class NeuralRegressor(RegressorMixin, _Neural):  # type: ignore[misc]
 
     def _check(self, x: Any, y: Any, is_first: bool) -> tuple[Any, Any]:
         x, y = validate_data(self, x, y, dtype="float32", multi_output=True, y_numeric=True, reset=is_first)
+        largest = ops.finfo("float32").max
+        if abs(y).max() > largest:
+            raise ValueError(
+                f"{type(self).__name__}: y must be from -{largest:.4g} to {largest:.4g}, as it is cast to float32, got "
+                f"{y.flat[abs(y).argmax()]}"
+            )
         y = y.astype("float32")
         if is_first:
             self._is_single, self._count = y.ndim == 1, 1 if y.ndim == 1 else y.shape[1]

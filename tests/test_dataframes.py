@@ -83,7 +83,7 @@ def test_other_classes_are_refused_or_left() -> None:
         frames.as_array(pandas.DataFrame({"when": pandas.to_datetime(["2026-01-01"])}))
     with pytest.raises(TypeError, match="in column 'kind'"):
         frames.as_array(pandas.DataFrame({"kind": pandas.Categorical([1, 2])}))
-    with pytest.raises(TypeError, match="Trainer: the data must have columns of numbers"):
+    with pytest.raises(TypeError, match="Trainer: x must have columns of numbers"):
         as_data(pandas.DataFrame({"a": ["x"]}), [1.0], 2)
     twice = pandas.DataFrame([[1.0, 2], [3.0, 4]], columns=["a", "a"])
     assert frames.as_array(twice).tolist() == [[1.0, 2.0], [3.0, 4.0]]
@@ -221,6 +221,78 @@ def test_datasets_are_read_by_rows() -> None:
             trainer.fit([(x, y)], "t")
 
 
+def test_messages_name_the_data() -> None:
+    with ember_ml.use_backend("numpy"):
+        trainer = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.01))
+        x, y = np.ones((3, 2), np.float32), np.ones((3, 1), np.float32)
+        lazy = polars.LazyFrame(COLUMNS)
+        for data in ((lazy, y), (lazy,), (lazy, "a")):
+            with pytest.raises(
+                TypeError, match=r"^Trainer: x must be a DataFrame, got a LazyFrame .*; write x.collect"
+            ):
+                trainer.fit(*data)
+        with pytest.raises(TypeError, match=r"^Trainer: y must be numbers, got str; write codes for what is text"):
+            trainer.fit(x, pandas.Series(["a", "b", "c"]))
+        with pytest.raises(TypeError, match=r"^Trainer: y must be numbers, got str in 'kind'; write codes"):
+            trainer.fit(x, pandas.Series(["a", "b", "c"], name="kind"))
+        with pytest.raises(
+            TypeError, match=r"^Trainer: x\['a'\] must be numbers, got text such as 'u'; encode it as num"
+        ):
+            trainer.fit({"a": ["u", "v", "w"]}, y)
+        with pytest.raises(
+            TypeError, match=r"^Trainer: column 'a' must be numbers, got text such as 'u'; encode it as num"
+        ):
+            trainer.fit(Dataset({"a": ["u", "v", "w"], "t": y}), "t")
+        ragged = np.empty(3, object)
+        ragged[:] = [[1.0], [1.0, 2.0], [1.0]]
+        with pytest.raises(
+            ValueError, match=r"^Trainer: column 'a' must have rows of one shape, got .* \[1\] and \[2\]; pad"
+        ):
+            trainer.fit(Dataset({"a": ragged, "t": y}), "t", shuffle=False)
+        with pytest.raises(ValueError, match=r"^Trainer: x\['a'\] must have rows of one shape"):
+            trainer.fit([{"a": ragged.tolist(), "b": x, "t": y}], "t")
+        with pytest.raises(TypeError, match=r"^Trainer: column 'a' must be numbers, got text"):
+            trainer.fit([{"a": ["u"] * 3, "t": y}], "t")
+
+
+def test_batches_without_targets_are_refused() -> None:
+    torch = pytest.importorskip("torch", reason="the datasets are its own")
+    with ember_ml.use_backend("numpy"):
+        x, y = np.ones((3, 2), np.float32), np.ones((3, 1), np.float32)
+        trainer = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.01))
+        dataset = torch.utils.data.TensorDataset(torch.tensor(x), torch.tensor(y))
+        wrap = (
+            r"got a TensorDataset, which has single examples; wrap it in torch.utils.data.DataLoader\(x, batch_size\)"
+        )
+        for call in (lambda: trainer.fit(dataset), lambda: trainer.fit(dataset, y), lambda: trainer.predict(dataset)):
+            with pytest.raises(TypeError, match=wrap):
+                call()
+        with pytest.raises(TypeError, match=wrap):
+            trainer.fit(x, y, validation_data=dataset)
+        for measure in (trainer.fit, trainer.evaluate):
+            with pytest.raises(ValueError, match=r"write the name of the targets, one of x, t: fit\(batches, name\)"):
+                measure([{"x": x, "t": y}])
+            with pytest.raises(ValueError, match=r"batches must be \(x, y\) or \(x, y, weights\), got a tuple of 4"):
+                measure([(x, y, y, y)])
+            with pytest.raises(ValueError, match="a tuple holds the inputs of a model, so write batches as a list"):
+                measure(((x, y), (x, y)))
+        # A loss of the user may do without targets.
+        free = training.Trainer(nn.Lambda(lambda batch: batch["x"]), lambda prediction, _: ops.mean(prediction), "sgd")
+        assert free.evaluate([{"x": x}])["loss"] == 1
+
+
+def test_loaders_of_unknown_length_are_training_data() -> None:
+    torch = pytest.importorskip("torch", reason="the loader is its own")
+
+    class Numbers(torch.utils.data.IterableDataset):  # type: ignore[misc,name-defined]
+        def __iter__(self) -> Iterator[Any]:
+            return iter([(torch.ones(2), torch.ones(1))] * 6)
+
+    with ember_ml.use_backend("numpy"):
+        trainer = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.01))
+        assert len(trainer.fit(torch.utils.data.DataLoader(Numbers(), 4), epochs=2).steps) == 4
+
+
 def test_loaders_of_torch_are_training_data(backend: Backend) -> None:
     torch = pytest.importorskip("torch", reason="the loader is its own")
     x, y = torch.tensor(ROWS)[:, :2], torch.tensor([[1.0], [0.0], [1.0]])
@@ -271,6 +343,10 @@ def test_an_ember_tensor_in_xarray(backend: Backend) -> None:
         "transpose": lambda a, c: a.transpose("y", "x"),
         "where": lambda a, c: a.where(a > 2, 0.0),
         "concat": lambda a, c: xarray.concat([a, a], dim="x"),
+        "groupby": lambda a, c: a.groupby("x").mean(),
+        "shift": lambda a, c: a.shift(x=1, fill_value=0.0),
+        "pad": lambda a, c: a.pad(x=1, constant_values=0.0).drop_vars("x"),
+        "reindex": lambda a, c: a.reindex(x=[10, 30], fill_value=0.0),
         "argmax": lambda a, c: a.argmax("y"),
     }
     for name, function in pairs.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -36,13 +37,26 @@ def mlflow(monkeypatch: pytest.MonkeyPatch) -> Any:
     def add(name: str) -> None:
         setattr(module, name, lambda *args, **options: module.calls.append((name, args, options)))
 
-    for name in ("set_tracking_uri", "set_experiment", "log_params", "log_metrics"):
+    for name in ("set_tracking_uri", "set_experiment", "log_metrics"):
         add(name)
+
+    params: dict[str, str] = {}
+
+    def log_params(given: dict[str, Any]) -> None:
+        module.calls.append(("log_params", (given,), {}))
+        for name, value in given.items():
+            if params.setdefault(name, str(value)) != str(value):
+                raise ValueError("Changing param values is not allowed")
+
+    module.log_params = log_params
+    module.get_run = lambda run_id: SimpleNamespace(data=SimpleNamespace(params=params))
 
     def start_run(run_id: str | None = None, run_name: str | None = None) -> Any:
         assert module.active is None
         module.calls.append(("start_run", (), {"run_id": run_id, "run_name": run_name}))
         module.count += run_id is None
+        if run_id is None:
+            params.clear()
         module.active = SimpleNamespace(info=SimpleNamespace(run_id=run_id or f"run{module.count}"))
         return module.active
 
@@ -62,7 +76,7 @@ def mlflow(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def wandb(monkeypatch: pytest.MonkeyPatch) -> Any:
     module: Any = ModuleType("wandb")
-    module.calls = Calls()
+    module.calls, module.run = Calls(), None
 
     class Artifact:
         def __init__(self, name: str, type: str) -> None:
@@ -73,8 +87,8 @@ def wandb(monkeypatch: pytest.MonkeyPatch) -> Any:
             self.files.append(Path(path).name)
 
     class Run:
-        def __init__(self, id: str) -> None:
-            self.id = id
+        def __init__(self, id: str, config: dict[str, Any]) -> None:
+            self.id, self.config = id, dict(config)
 
         def log(self, *args: Any, **options: Any) -> None:
             module.calls.append(("log", args, options))
@@ -84,10 +98,12 @@ def wandb(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         def finish(self, exit_code: int | None = None) -> None:
             module.calls.append(("finish", (), {"exit_code": exit_code}))
+            module.run = None
 
     def init(**options: Any) -> Any:
         module.calls.append(("init", (), options))
-        return Run(options.get("id", "new"))
+        module.run = module.run or Run(options.get("id", "new"), options["config"])
+        return module.run
 
     module.init, module.Artifact = init, Artifact
     monkeypatch.setitem(sys.modules, "wandb", module)
@@ -163,6 +179,56 @@ def test_an_active_run_is_used_and_left_open(mlflow: Any) -> None:
     assert mlflow.active is not None
 
 
+def test_parameters_of_an_active_run_stay(mlflow: Any, wandb: Any) -> None:
+    mlflow.start_run()
+    trainer(training.MLflow(params={"seed": 1})).fit(X, Y)
+    with pytest.warns(UserWarning, match="MLflow: the active run has other values of batch_size, seed, which stay"):
+        trainer(training.MLflow(params={"seed": 2, "fold": 2})).fit(X, Y, batch_size=2)
+    assert mlflow.calls.named("log_params")[1] == (({"fold": 2},), {})
+    wandb.init(config={"optimizer": "Adam", "data": "line"})
+    with pytest.warns(UserWarning, match="WandB: the active run has other values of optimizer, which stay"):
+        trainer(training.WandB("ignored", every=None)).fit(X, Y)
+    assert (wandb.run.config["optimizer"], wandb.run.config["batch_size"]) == ("Adam", 32)
+
+
+def test_an_active_run_of_wandb_is_used_and_left_open(wandb: Any) -> None:
+    wandb.init(config={})
+    for _ in range(2):
+        trainer(training.WandB("ignored", every=None)).fit(X, Y)
+    assert len(wandb.calls.named("init")) == 1
+    assert not wandb.calls.named("finish")
+    # The steps of a second training are lower, and wandb drops figures of lower steps.
+    assert [(figures["step"], options) for (figures,), options in wandb.calls.named("log")] == [(1, {}), (1, {})]
+    trainer(training.WandB(reinit="finish_previous")).fit(X, Y)
+    assert len(wandb.calls.named("init")) == 2
+
+
+def test_a_start_that_fails_leaves_no_run_open(mlflow: Any, wandb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **options: Any) -> None:
+        raise ValueError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mlflow, "log_params", fail)
+        with pytest.raises(ValueError, match="no"):
+            trainer(training.MLflow()).fit(X, Y)
+    assert mlflow.active is None
+    assert mlflow.calls.named("end_run") == [((), {"status": "FAILED"})]
+    for module, log in ((mlflow, training.MLflow()), (wandb, training.WandB())):
+        name = "start_run" if module is mlflow else "init"
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, fail)
+            with pytest.raises(ValueError, match="no"):
+                trainer(log).fit(X, Y)
+        trainer(log).fit(X, Y)
+    assert mlflow.calls.named("end_run")[1:] == [((), {"status": "FINISHED"})]
+
+
+def test_callbacks_are_pickled_after_training(mlflow: Any, wandb: Any) -> None:
+    for log in (training.MLflow(), training.WandB()):
+        trainer(log).fit(X, Y)
+        assert pickle.loads(pickle.dumps(log)).run_id == log.run_id is not None
+
+
 def test_a_resumed_training_continues_its_run(mlflow: Any, wandb: Any, tmp_path: Path) -> None:
     def made() -> training.Trainer:
         return trainer(training.MLflow(), training.WandB(), training.Checkpoint(tmp_path))
@@ -206,6 +272,10 @@ def test_options_are_checked() -> None:
         training.WandB(checkpoints=-1)
     with pytest.raises(TypeError, match="MLflow: params must be a dictionary, got"):
         training.MLflow(params=[1])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="MLflow: every must be None or an integer, got '10'"):
+        training.MLflow(every="10")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"TensorBoard: every must be an integer, got 2\.5"):
+        training.TensorBoard("folder", every=2.5)  # type: ignore[arg-type]
 
 
 def test_callbacks_are_told_of_errors() -> None:

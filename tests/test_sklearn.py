@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from collections import Counter
 from contextlib import nullcontext
 from typing import Any
 
@@ -123,6 +124,97 @@ def test_modules_losses_and_optimizers_of_the_user() -> None:
         with pytest.raises(ValueError, match="classes must be given in the first call of partial_fit"):
             NeuralClassifier().partial_fit(X, LABELS)
         assert NeuralClassifier(backend="numpy", epochs=1).fit(X, LABELS).module_.backend == "numpy"
+
+
+def test_validation_examples_are_drawn_from_all_classes() -> None:
+    with ember_ml.use_backend("numpy"):
+        y = np.repeat(["a", "b", "c"], 20)
+        x = np.eye(3, dtype=np.float32)[np.repeat([0, 1, 2], 20)]
+        options: dict[str, Any] = {"hidden_sizes": (), "epochs": 20, "learning_rate": 0.1, "random_state": 0}
+        model = NeuralClassifier(validation_fraction=0.3, **options).fit(x, y)
+        assert model.score(x, y) == 1
+        rows, held = model._split(np.repeat([0, 1, 2], 20), 0)
+        assert sorted(rows + held) == list(range(60))
+        assert rows == sorted(rows)
+        assert Counter(y[held].tolist()) == {"a": 6, "b": 6, "c": 6}
+        assert model._split(y, 0) == (rows, held) != model._split(y, 1)
+        # Too few examples of a class to have it in both parts.
+        assert len(model._split(np.array([0] * 9 + [1]), 0)[1]) == 3
+        # Weights belong to their examples: those of the first class alone count.
+        weights = np.where(y == "a", 1.0, 0.0)
+        same = NeuralClassifier(validation_fraction=0.3, **options).fit(x, y, weights)
+        assert set(same.predict(x)) == {"a"}
+        assert same.history_.epochs[-1]["val_loss"] < 0.1
+        NeuralRegressor(validation_fraction=0.5, epochs=1).fit(x, np.arange(60.0))
+        with pytest.raises(ValueError, match=r"NeuralClassifier: validation_fraction must be >= 0 and < 1, got 1.0"):
+            NeuralClassifier(validation_fraction=1.0).fit(x, y)
+        with pytest.raises(TypeError, match="NeuralRegressor: validation_fraction must be a number, got 'a'"):
+            NeuralRegressor(validation_fraction="a").fit(x, np.arange(60.0))  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="validation_fraction must leave at least 1 example to train on and 1 to"):
+            NeuralClassifier(validation_fraction=0.2).partial_fit(x[:1], y[:1], classes=["a", "b", "c"])
+
+
+def test_classes_of_later_calls_are_those_of_the_first() -> None:
+    with ember_ml.use_backend("numpy"):
+        model = NeuralClassifier().partial_fit(X, LABELS, classes=["up", "down"])
+        model.partial_fit(X, LABELS, classes=["down", "up"])
+        with pytest.raises(
+            ValueError, match=r"classes must be those of the first call, \['down', 'up'\], got \['down', 'q'"
+        ):
+            model.partial_fit(X, LABELS, classes=["up", "down", "q"])
+
+
+class _Flat(nn.Module):
+    def __init__(self) -> None:
+        self.linear = nn.Linear(3, 1)
+
+    def forward(self, x: Any) -> Any:
+        return self.linear(x)[:, 0]
+
+
+def test_outputs_of_the_module_are_checked() -> None:
+    with ember_ml.use_backend("numpy"):
+        for count in (1, 5):
+            model = NeuralClassifier(nn.Linear(3, count))
+            required = (
+                r"NeuralClassifier: module must return a logit for each class, shape \[1, 2\] for one row, got shape"
+            )
+            with pytest.raises(ValueError, match=rf"{required} \[1, {count}\]"):
+                model.partial_fit(X, LABELS, classes=["up", "down"])
+            assert not hasattr(model, "module_")
+        with pytest.raises(
+            ValueError, match=r"return a number for each target, shape \[1, 1\] for one row, got shape \[1\]$"
+        ):
+            NeuralRegressor(_Flat()).fit(X, X[:, 0])
+        with pytest.raises(ValueError, match=r"shape .* for one row, got a tuple"):
+            NeuralRegressor(nn.Lambda(lambda x: (x, x))).fit(X, X[:, 0])
+
+
+def test_parameters_are_checked() -> None:
+    with ember_ml.use_backend("numpy"):
+        assert NeuralClassifier(hidden_sizes=np.int64(8), epochs=1).fit(X, LABELS).module_[0].out_features == 8
+        for sizes in ((8.5,), 8.5, "8", -1, [0]):
+            with pytest.raises(ValueError, match="NeuralClassifier: hidden_sizes must be integers >= 1, got"):
+                NeuralClassifier(hidden_sizes=sizes).fit(X, LABELS)  # type: ignore[arg-type]
+        model = NeuralClassifier(activation="prelu", hidden_sizes=(4, 4), epochs=1).fit(X, LABELS)
+        assert len(model.module_.parameters()) == 8
+        with pytest.raises(ValueError, match=r"NeuralClassifier: activation must be one of .*, got 'swishy'"):
+            NeuralClassifier(activation="swishy").fit(X, LABELS)
+        for kind in (NeuralClassifier, NeuralRegressor):
+            with pytest.raises(
+                TypeError, match=rf"^{kind.__name__}.__init__\(\) got an unexpected keyword .*'class_weight'"
+            ):
+                kind(class_weight="balanced")
+        with pytest.raises(ValueError, match=r"NeuralRegressor: y must be from -3.403e\+38 to .*, got -1e\+39"):
+            NeuralRegressor().fit(X, np.full(40, -1e39))
+
+
+def test_losses_by_name_take_logits() -> None:
+    with ember_ml.use_backend("numpy"):
+        options: dict[str, Any] = {"epochs": 2, "random_state": 0}
+        expected = NeuralClassifier(**options).fit(X, LABELS).predict_proba(X)
+        named = NeuralClassifier(loss="sparse_categorical_crossentropy", **options).fit(X, LABELS)
+        np.testing.assert_array_equal(named.predict_proba(X), expected)
 
 
 def test_names_of_columns() -> None:

@@ -345,8 +345,8 @@ class ModelAverage(Callback):
         name = type(self).__name__
         if decay is not None and not 0 <= decay < 1:
             raise ValueError(f"{name}: decay must be None, or >= 0 and < 1, got {decay}")
-        if every is not None and every < 1:
-            raise ValueError(f"{name}: every must be >= 1, got {every}")
+        if every is not None:
+            check_interval(self, "every", every)
         if start < 0:
             raise ValueError(f"{name}: start must be >= 0, got {start}")
         self.decay, self.every, self.start = decay, every, start
@@ -453,10 +453,9 @@ class Checkpoint(Callback):
         monitor: str | None = None,
         mode: str = "auto",
     ) -> None:
-        if every is not None and every < 1:
-            raise ValueError(f"{type(self).__name__}: every must be >= 1, got {every}")
-        if keep is not None and keep < 1:
-            raise ValueError(f"{type(self).__name__}: keep must be >= 1, got {keep}")
+        for option, value in (("every", every), ("keep", keep)):
+            if value is not None:
+                check_interval(self, option, value)
         if keep is not None and checkpoint_file(directory) is not None:
             raise ValueError(f"{type(self).__name__}: keep must be None for the path of one file, got {keep}")
         if every is not None and monitor is not None:
@@ -515,6 +514,18 @@ def _warn_if_not_latest(path: Path) -> None:
         )
 
 
+def check_interval(owner: Callback, name: str, value: Any, other: str = "") -> None:
+    """Raise an error that names the option of a callback unless it is an integer of at least 1.
+
+    Args:
+        other: what else the option may be, for the message.
+    """
+    if not hasattr(type(value), "__index__"):
+        raise TypeError(f"{type(owner).__name__}: {name} must be {other}an integer, got {written(value)}")
+    if value < 1:
+        raise ValueError(f"{type(owner).__name__}: {name} must be {other}>= 1, got {value}")
+
+
 class FailOnNaN(Callback):
     """Raise ``FloatingPointError`` when the loss is NaN or infinite.
 
@@ -525,8 +536,7 @@ class FailOnNaN(Callback):
     """
 
     def __init__(self, every: int = 1) -> None:
-        if every < 1:
-            raise ValueError(f"{type(self).__name__}: every must be >= 1, got {every}")
+        check_interval(self, "every", every)
         self.every = every
 
     def on_step_end(self, trainer: Trainer, loss: Any) -> None:
@@ -566,7 +576,7 @@ class CSVLogger(Callback):
 
 
 class TensorBoard(Callback):
-    """Write the figures of every epoch and the loss of every ``every``-th step as TensorBoard event files.
+    """Write the figures of every epoch, and ``step/loss`` of every ``every``-th step, as TensorBoard event files.
 
     Args:
         directory: directory of the event files.
@@ -574,8 +584,7 @@ class TensorBoard(Callback):
     """
 
     def __init__(self, directory: Any, every: int = 10) -> None:
-        if every < 1:
-            raise ValueError(f"{type(self).__name__}: every must be >= 1, got {every}")
+        check_interval(self, "every", every)
         self.directory, self.every = str(directory), every
         self.writer: Any = None
 
@@ -592,7 +601,7 @@ class TensorBoard(Callback):
 
     def on_step_end(self, trainer: Trainer, loss: Any) -> None:
         if self.writer is not None and trainer.step % self.every == 0:
-            self.writer.add_scalar("update/loss", float(loss), trainer.step)
+            self.writer.add_scalar("step/loss", float(loss), trainer.step)
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         for name, value in record.items() if self.writer is not None else ():

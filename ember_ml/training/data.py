@@ -105,7 +105,7 @@ class Arrays(Data):
 
         def read(part: slice) -> list[Any]:
             # An array of indices reads a copy; a slice would refer to the file.
-            return [ops.asarray(file[rows[part]], device=self.device) for file in files]
+            return [_read(file, rows[part], self.device) for file in files]
 
         if size > 1:
             head = slice(0, min(self.batch_size, self.count))
@@ -124,7 +124,7 @@ class Arrays(Data):
                     # The rank needs the weight of all examples.
                     given: Any = self.parts[2]
                     whole = slice(begin, begin + count)
-                    held = [ops.asarray(given[rows[whole]], device=self.device)] if _is_file(given) else []
+                    held = [_read(given, rows[whole], self.device)] if _is_file(given) else []
                     weights = (self._batch(given, whole, order, iter(held)),)
                 weight = weight_of(count, *weights)
                 yield Share(batch, own.start, own.stop - own.start, count, weight, count >= size or not rank)
@@ -170,16 +170,25 @@ class Batches(Data):
 
     Args:
         target: key of the targets, if the batches are dictionaries.
+        needs_target: whether a batch without targets is an error.
     """
 
-    def __init__(self, batches: Iterable[Any], device: str | None = None, target: str | None = None) -> None:
+    def __init__(
+        self, batches: Iterable[Any], device: str | None = None, target: str | None = None, needs_target: bool = False
+    ) -> None:
+        _check_iterable(batches)
         self.source = batches
         self.device = device
         self.target = target
+        self.needs_target = needs_target
 
     def __len__(self) -> int:
         """Number of batches; 0 if unknown."""
-        return len(self.source) if isinstance(self.source, Sized) else 0
+        try:
+            return len(self.source) if isinstance(self.source, Sized) else 0
+        except TypeError:
+            # A loader of torch asks its dataset, and an IterableDataset need not have a length.
+            return 0
 
     def shares(
         self, shuffle: bool, skip: int = 0, resume_state: Any = None, rank: int = 0, size: int = 1
@@ -192,12 +201,17 @@ class Batches(Data):
         for batch in source:
             is_empty = False
             parts = batch if type(batch) in (tuple, list) and len(batch) in (1, 2, 3) else (batch,)
+            names = _PARTS
             if self.target is not None:
                 parts = _split_columns(batch, self.target)
+                others = [name for name in batch if name != self.target]
+                names = (f"column {others[0]!r}" if len(others) == 1 else "x", *_PARTS[1:])
+            if self.needs_target and len(parts) == 1:
+                raise _error_without_target(parts[0])
             given = (*parts, None) if len(parts) == 1 else parts
             tensors = tuple(
                 None if part is None else _as_tensors(part, self.device, name)
-                for name, part in zip(_PARTS, given, strict=False)
+                for name, part in zip(names, given, strict=False)
             )
             targets = tree.leaves(tensors[1])
             if not all(leaf.ndim for leaf in tree.leaves(tensors[0])) or not any(x is None or x.ndim for x in targets):
@@ -233,8 +247,15 @@ def weight_of(count: int, weights: Any = None) -> Any:
     return count if weights is None else ops.sum(ops.cast(weights, "float32"))
 
 
-def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None) -> Arrays | Batches:
-    """Data on a device: ``x``, ``y`` and weights split into batches, or ``x`` alone as an iterable of batches."""
+def as_data(
+    x: Any, y: Any, batch_size: int, device: str | None = None, weights: Any = None, needs_target: bool = False
+) -> Arrays | Batches:
+    """Data on a device: ``x``, ``y`` and weights split into batches, or ``x`` alone as an iterable of batches.
+
+    Args:
+        needs_target: whether data without targets are an error.
+    """
+    _check_iterable(x)
     if isinstance(y, str):
         if is_frame(x):
             x, y = _split_frame(x, y)
@@ -243,6 +264,8 @@ def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights:
         elif weights is None and isinstance(x, Iterable) and not _is_array(x):
             return Batches(batches_of(x, batch_size), device, y)
         else:
+            # A LazyFrame, which is to be collected, is the error then.
+            as_array(x, "Trainer: x")
             raise TypeError(
                 "Trainer: y must be the name of a column for a data frame, a dataset or batches that are dictionaries "
                 f"alone, got {y!r} for {written(x)}"
@@ -256,14 +279,42 @@ def as_data(x: Any, y: Any, batch_size: int, device: str | None = None, weights:
         x = columns_of(x)
     if y is None and not _is_array(x):
         if not isinstance(x, Iterable):
+            as_array(x, "Trainer: x")
             raise TypeError(f"Trainer: x must be arrays or an iterable of batches, got {written(x)}")
         if weights is not None:
             raise ValueError(
                 "Trainer: sample_weight must be None for an iterable of batches, which hold their weights: (x, y, "
                 "weights)"
             )
-        return Batches(batches_of(x, batch_size), device)
+        return Batches(batches_of(x, batch_size), device, needs_target=needs_target)
+    if y is None and needs_target:
+        is_nested = type(x) is tuple and any(isinstance(part, (tuple, list, dict)) for part in x)
+        hint = "; a tuple holds the inputs of a model, so write batches as a list" if is_nested else ""
+        raise ValueError(f"Trainer: y must be given for this loss, got None{hint}")
     return Arrays(x, y, batch_size, device, weights)
+
+
+def _check_iterable(x: Any) -> None:
+    """Raise an error for a dataset of torch, which has examples by number and cannot be iterated in batches."""
+    if _is_array(x) or is_table(x) or hasattr(x, "__iter__"):
+        return
+    if hasattr(x, "__getitem__") and hasattr(x, "__len__"):
+        raise TypeError(
+            f"Trainer: x must be arrays or an iterable of batches, got {written(x)}, which has single examples; wrap "
+            "it in torch.utils.data.DataLoader(x, batch_size)"
+        )
+
+
+def _error_without_target(batch: Any) -> ValueError:
+    """Error for a batch without targets."""
+    text = "Trainer: y must be given for this loss, got None; "
+    if isinstance(batch, Mapping):
+        return ValueError(
+            f"{text}for batches that are dictionaries, write the name of the targets, one of "
+            f"{', '.join(map(str, batch))}: fit(batches, name)"
+        )
+    found = f"a {type(batch).__name__} of {len(batch)}" if isinstance(batch, (tuple, list)) else written(batch)
+    return ValueError(f"{text}without it, batches must be (x, y) or (x, y, weights), got {found}")
 
 
 def _is_array(x: Any) -> bool:
@@ -407,22 +458,45 @@ def _as_tensors(data: Any, device: str | None, name: str, keeps_files: bool = Fa
         keeps_files: leave memory-mapped files as they are.
     """
     if isinstance(data, dict):
-        return {key: _as_tensors(value, device, name, keeps_files) for key, value in data.items()}
+        return {key: _as_tensors(value, device, f"{name}[{key!r}]", keeps_files) for key, value in data.items()}
     if isinstance(data, tuple):
         return tuple(_as_tensors(value, device, name, keeps_files) for value in data)
     if isinstance(data, Mapping):  # such as the batches of a tokenizer
         return _as_tensors(dict(data), device, name, keeps_files)
     if keeps_files and _is_file(data):
         return data
-    values = unwrap(as_array(data, "Trainer: the data"))
+    return _as_tensor(unwrap(as_array(data, f"Trainer: {name}")), device, name)
+
+
+def _read(file: Any, rows: Any, device: str | None) -> Any:
+    """Tensor of the rows of a memory-mapped file or of a column of a dataset."""
+    return _as_tensor(file[rows], device, f"column {file.name!r}" if isinstance(file, Column) else "the data")
+
+
+def _as_tensor(values: Any, device: str | None, name: str) -> Any:
     try:
         return ops.asarray(values, device=device)
-    except TypeError:
+    except (TypeError, ValueError) as error:
         text = _first_text(values)
-        if text is None:
-            raise
-        hint = "encode the labels as integers" if name == "y" else "encode it as numbers"
-        raise TypeError(f"Trainer: {name} must be numbers, got text such as {str(text)!r}; {hint}") from None
+        if text is not None:
+            hint = "encode the labels as integers" if name.partition("[")[0] == "y" else "encode it as numbers"
+            raise TypeError(f"Trainer: {name} must be numbers, got text such as {str(text)!r}; {hint}") from None
+        shapes = _row_shapes(values)
+        if len(shapes) > 1:
+            found = " and ".join(str(list(shape)) for shape in shapes[:2])
+            raise ValueError(
+                f"Trainer: {name} must have rows of one shape, got rows of shapes {found}; pad them"
+            ) from None
+        error.add_note(f"in {name} of Trainer")
+        raise
+
+
+def _row_shapes(values: Any) -> list[Any]:
+    """Different shapes of the rows of an array of objects or of a nested list."""
+    try:
+        return list(dict.fromkeys(tuple(row.shape) if hasattr(row, "shape") else (len(row),) for row in values))
+    except TypeError:
+        return []
 
 
 def _first_text(values: Any) -> Any:

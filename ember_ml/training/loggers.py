@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ember_ml import distributed
 from ember_ml.dtypes import written
-from ember_ml.training.callbacks import Callback
+from ember_ml.errors import warn
+from ember_ml.training.callbacks import Callback, check_interval
 
 if TYPE_CHECKING:
     from ember_ml.training.trainer import Trainer
@@ -30,8 +31,8 @@ class Tracker(Callback):
 
     def __init__(self, every: int | None, checkpoints: int | None, params: Mapping[str, Any] | None) -> None:
         for name, value in (("every", every), ("checkpoints", checkpoints)):
-            if value is not None and value < 1:
-                raise ValueError(f"{type(self).__name__}: {name} must be None or >= 1, got {value}")
+            if value is not None:
+                check_interval(self, name, value, "None or ")
         if params is not None and not isinstance(params, Mapping):
             raise TypeError(f"{type(self).__name__}: params must be a dictionary, got {written(params)}")
         self.every, self.checkpoints, self.params = every, checkpoints, dict(params or {})
@@ -53,7 +54,7 @@ class Tracker(Callback):
         raise NotImplementedError
 
     def finish(self, status: str) -> None:
-        """End the run: ``"finished"``, ``"failed"``, or ``"killed"`` by an interrupt."""
+        """End the run: ``"finished"``, ``"failed"``, or ``"killed"`` by an interrupt; ``start`` may have failed."""
         raise NotImplementedError
 
     def on_fit_begin(self, trainer: Trainer) -> None:
@@ -61,8 +62,9 @@ class Tracker(Callback):
         if not trainer.step:
             self.run_id = None
         if distributed.rank() == 0:
-            self.start({**_parameters(trainer), **self.params})
+            # Before the start, since one that fails may have begun a run, which is then ended.
             self._is_open = True
+            self.start({**_parameters(trainer), **self.params})
 
     def on_step_end(self, trainer: Trainer, loss: Any) -> None:
         self._is_due = False
@@ -97,6 +99,16 @@ class Tracker(Callback):
     def restore(self, state: Any) -> None:
         self.run_id = state
 
+    def lacking(self, params: dict[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of ``params`` that a run lacks, with a warning about those of which it has other values."""
+        other = [name for name, value in params.items() if name in held and str(held[name]) != str(value)]
+        if other:
+            warn(
+                f"{type(self).__name__}: the active run has other values of {', '.join(other)}, which stay as they "
+                "are; end the run before training to log to a run of its own"
+            )
+        return {name: value for name, value in params.items() if name not in held}
+
     def missing(self) -> str:
         """Message for a library that is not installed."""
         return f"{type(self).__name__} requires {self.library}: pip install 'ember-ml[{self.library}]'"
@@ -107,7 +119,8 @@ class MLflow(Tracker):
 
     If a run of ``mlflow.start_run`` is active, it is used and left open; else one is started, and ended with the status
     of the training: ``FINISHED``, ``FAILED`` or ``KILLED``. A training that is resumed from a checkpoint continues its
-    run.
+    run. Parameters of which an active run has other values, such as those of an earlier training, stay as they are,
+    with a warning.
 
     Args:
         experiment: name of the experiment, created if missing; by default MLflow's own.
@@ -142,17 +155,19 @@ class MLflow(Tracker):
             raise ImportError(self.missing()) from error
         if self.tracking_uri is not None:
             mlflow.set_tracking_uri(self.tracking_uri)
-        active = mlflow.active_run()
-        self._is_own = active is None
+        self._client, active = mlflow, mlflow.active_run()
         if active is None:
             if self.experiment is not None:
                 mlflow.set_experiment(self.experiment)
             active = mlflow.start_run(run_id=self.run_id, run_name=self.run_name)
+            self._is_own = True
         # A continued run has its parameters, and MLflow refuses other values for them.
         is_new = self.run_id != active.info.run_id
-        self._client, self.run_id = mlflow, active.info.run_id
+        self.run_id = active.info.run_id
         if is_new:
-            mlflow.log_params(params)
+            # What active_run returns has the parameters of the start of the run.
+            held = {} if self._is_own else mlflow.get_run(self.run_id).data.params
+            mlflow.log_params(self.lacking(params, held))
 
     def log(self, figures: dict[str, float], step: int) -> None:
         self._client.log_metrics(figures, step=step)
@@ -161,15 +176,22 @@ class MLflow(Tracker):
         self._client.log_artifact(str(file), artifact_path="checkpoints")
 
     def finish(self, status: str) -> None:
-        if self._is_own:
-            self._client.end_run(status=status.upper())
+        client, is_own = self._client, self._is_own
+        # A module cannot be pickled, as estimators with callbacks are.
+        self._client, self._is_own = None, False
+        if is_own:
+            client.end_run(status=status.upper())
 
 
 class WandB(Tracker):
     """Log the parameters of a run, its figures and optionally checkpoints to Weights & Biases.
 
-    A run is started, and finished with exit code 0, or 1 if training failed or was interrupted. A training that is
-    resumed from a checkpoint continues its run.
+    If a run of ``wandb.init`` is active, it is used and left open, unless ``options`` have ``reinit``; else one is
+    started, and finished with exit code 0, or 1 if training failed or was interrupted. A training that is resumed from
+    a checkpoint continues its run.
+
+    Weights & Biases numbers the logs of an active run, so figures have ``step`` there. Parameters of which an active
+    run has other values stay as they are, with a warning.
 
     Args:
         project: name of the project; by default that of the settings of ``wandb``.
@@ -196,6 +218,7 @@ class WandB(Tracker):
         self.project, self.name, self.options = project, name, options
         self._client: Any = None
         self._run: Any = None
+        self._is_own = False
 
     def start(self, params: dict[str, Any]) -> None:
         try:
@@ -205,12 +228,20 @@ class WandB(Tracker):
         options = dict(self.options)
         if self.run_id is not None:
             options |= {"id": self.run_id, "resume": "allow"}
-        self._client = wandb
-        self._run = wandb.init(project=self.project, name=self.name, config=params, **options)
+        # wandb 0.31: init returns the active run, which finish would then end.
+        active = None if "reinit" in options else wandb.run
+        self._client, self._is_own = wandb, active is None
+        self._run = active or wandb.init(project=self.project, name=self.name, config=params, **options)
+        if active is not None and self.run_id != active.id:
+            active.config.update(self.lacking(params, active.config))
         self.run_id = self._run.id
 
     def log(self, figures: dict[str, float], step: int) -> None:
-        self._run.log(figures, step=step)
+        if self._is_own:
+            self._run.log(figures, step=step)
+        else:
+            # wandb drops what has a lower step than earlier logs of the run, such as those of another training.
+            self._run.log({**figures, "step": step})
 
     def store(self, file: Path) -> None:
         artifact = self._client.Artifact(f"checkpoint-{self.run_id}", type="model")
@@ -219,7 +250,9 @@ class WandB(Tracker):
         self._run.log_artifact(artifact)
 
     def finish(self, status: str) -> None:
-        self._run.finish(exit_code=0 if status == "finished" else 1)
+        run, self._client, self._run = self._run, None, None
+        if run is not None and self._is_own:
+            run.finish(exit_code=0 if status == "finished" else 1)
 
 
 def _parameters(trainer: Trainer) -> dict[str, Any]:

@@ -192,9 +192,11 @@ class Trainer:
     @loss.setter
     def loss(self, loss: str | Callable[..., Any]) -> None:
         self._loss = get_loss(loss)
-        self._expected = expected_by(getattr(self._loss, "operation", None))
-        self._is_weighted = _accepts_weights(self._loss)
         operation = getattr(self._loss, "operation", None)
+        self._expected = expected_by(operation)
+        self._is_weighted = _accepts_weights(self._loss)
+        # A function of the user may do without targets.
+        self._needs_target = operation is not None
         self._is_sum = isinstance(operation, partial) and operation.keywords.get("reduction") == "sum"
 
     def fit(
@@ -248,7 +250,7 @@ class Trainer:
             max_steps = check_integer("max_steps", max_steps, 1)
         with self._on_model_backend():
             progress = Progress(epochs, verbose, is_shown=self._rank == 0)
-            data = as_data(x, y, batch_size, self._device, sample_weight)
+            data = as_data(x, y, batch_size, self._device, sample_weight, self._needs_target)
             if validation_split != 0:
                 data, validation_data = _split(data, validation_split, validation_data)
             run = _Run(
@@ -307,7 +309,7 @@ class Trainer:
         losses: list[Any] = []
         sizes: list[Any] = []
         with self._on_model_backend(), self._in_mode(training=False), self._sharding.whole_model():
-            data = as_data(x, y, batch_size, self._device, sample_weight)
+            data = as_data(x, y, batch_size, self._device, sample_weight, self._needs_target)
             for share in data.shares(shuffle=False, rank=self._rank, size=self._size):
                 batch, target, *weights = share.batch
                 self._check_weights(weights)

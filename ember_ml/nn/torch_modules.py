@@ -24,11 +24,12 @@ def to_torch(model: Module) -> Any:
     are updated in training, and ``train()`` and ``eval()`` apply to the layers. ``model`` itself does not change;
     ``from_torch`` returns a model with the trained values.
 
+    Random layers follow torch's generator, so ``torch.manual_seed`` seeds them, and ``torch.utils.checkpoint`` repeats
+    their numbers. Only ``forward`` of the model can be called. Its layers cannot be replaced in the result, and their
+    hooks are not called.
+
     Args:
         model: a model on any engine. On torch, the copy is on the device of the model, else on torch's default device.
-
-    Random layers draw from the stream of ``ops.random``, not from torch's generator. In several processes, give each
-    its own ``ops.random.set_seed``.
     """
     if not isinstance(model, Module):
         raise TypeError(f"to_torch: model must be an ember_ml.nn.Module, got {written(model)}")
@@ -97,7 +98,7 @@ def from_torch(module: Any) -> Module:
 
 def _from_adapter(adapter: Any) -> Module:
     """The model of an adapter, with copies of its tensors on the active engine."""
-    model: Module = copy.deepcopy(adapter._source)
+    model: Module = copy.deepcopy(adapter._last_model())
     model.assign({place.path: ops.asarray(place.tensor().detach(), copy=True) for place in adapter._places})
     for place in adapter._places:
         if place.is_parameter:

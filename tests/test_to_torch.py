@@ -499,6 +499,41 @@ def test_every_part_without_a_counterpart_is_listed() -> None:
         nn.from_torch(nn.Linear(1, 1))
 
 
+def test_wrapped_modules_and_subclasses_say_what_to_do() -> None:
+    class Wrapper(T.Module):
+        def __init__(self, module: Any) -> None:
+            super().__init__()
+            self.module = module
+
+    class OwnLinear(T.Linear):
+        pass
+
+    ours = "the result of to_torch inside another module; call from_torch on it"
+    module = nn.to_torch(small())
+    for wrapped, line in (
+        (T.Sequential(module, T.ReLU()), f"  0: Adapter: {ours}"),
+        (Wrapper(module), f"  module: Adapter: {ours}"),
+        (torch.compile(module, backend="eager"), f"  _orig_mod: Adapter: {ours}"),
+        (
+            torch.compile(T.Sequential(T.ReLU()), backend="eager"),
+            "  the module itself: OptimizedModule: a wrapper; call from_torch on its part _orig_mod",
+        ),
+        (
+            OwnLinear(1, 1),
+            "  the module itself: OwnLinear: a subclass of Linear, which may compute something else; use Linear "
+            "itself, or write it with the layers of ember_ml.nn, and load its weights with load_torch_state_dict",
+        ),
+        (
+            T.utils.parametrizations.weight_norm(T.Linear(1, 1)),
+            "  the module itself: ParametrizedLinear: it has parametrizations; "
+            "torch.nn.utils.parametrize.remove_parametrizations makes them permanent",
+        ),
+    ):
+        with pytest.raises(UnsupportedError) as caught:
+            nn.from_torch(wrapped)
+        assert str(caught.value).splitlines()[1:] == [line]
+
+
 @pytest.mark.parametrize(
     ("module", "message"),
     [

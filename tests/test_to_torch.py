@@ -6,6 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,120 @@ def test_export_and_compile_trace_the_module() -> None:
     batch = torch.export.Dim("batch")
     program = torch.export.export(module, (x,), dynamic_shapes=(({0: batch},),))
     torch.testing.assert_close(program.module()(x[:3]), module(x[:3]))
+
+
+def test_random_layers_follow_the_generator_of_torch() -> None:
+    module, x = nn.to_torch(nn.Sequential(nn.Dropout(0.5))), torch.ones(64)
+    stream = ops.random.get_state()
+    torch.manual_seed(0)
+    first, second = module(x), module(x)
+    torch.manual_seed(0)
+    assert torch.equal(module(x), first)
+    assert not torch.equal(first, second)
+    assert ops.random.get_state() == stream
+    # A call that draws nothing does not advance the generator.
+    state = torch.get_rng_state()
+    module.eval()(x)
+    assert torch.equal(torch.get_rng_state(), state)
+    module.train()
+    with ops.random.stream(7):
+        first = module(x)
+    with ops.random.stream(7):
+        assert torch.equal(module(x), first)
+    different = torch.func.vmap(module, randomness="different")(torch.ones(2, 64))
+    assert not torch.equal(different[0], different[1])
+
+
+def test_compiled_and_exported_dropout_draws_in_every_call() -> None:
+    with ember_ml.use_backend("torch"):
+        module, x = nn.to_torch(nn.Sequential(nn.Dropout(0.5))), torch.ones(64)
+        compiled = torch.compile(module, backend="eager", fullgraph=True)
+        torch.manual_seed(0)
+        first, second = compiled(x), compiled(x)
+        torch.manual_seed(0)
+        assert torch.equal(compiled(x), first)
+        assert not torch.equal(first, second)
+        program = torch.export.export(module, (x,)).module()
+        assert not torch.equal(program(x), program(x))
+
+
+@pytest.mark.parametrize("is_reentrant", [True, False])
+def test_torch_checkpoint_repeats_dropout(is_reentrant: bool) -> None:
+    module = nn.to_torch(nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)))
+    x = torch.ones(4, 8, requires_grad=True)
+    y = torch.utils.checkpoint.checkpoint(module, x, use_reentrant=is_reentrant)
+    y.sum().backward()
+    # The gradient of the bias counts, twice, the elements that were kept.
+    torch.testing.assert_close(getattr(module, "0").bias.grad, 2.0 * (y != 0).float().sum(0))
+
+
+def test_layers_that_recompute_repeat_dropout() -> None:
+    gradients = []
+    for checkpoint in (False, True):
+        ops.random.set_seed(0)
+        module = nn.to_torch(nn.TransformerEncoder(1, 4, 2, 8, dropout=0.5, checkpoint=checkpoint))
+        torch.manual_seed(0)
+        module(torch.ones(2, 3, 4)).square().sum().backward()
+        gradients.append([x.grad for x in module.parameters()])
+    torch.testing.assert_close(*gradients)
+
+
+def test_layers_cannot_be_replaced() -> None:
+    module = nn.to_torch(small())
+    other = T.Linear(5, 10)
+    for change in (
+        lambda: setattr(module, "3", other),
+        lambda: module.add_module("3", other),
+        lambda: module.register_module("4", other),
+        lambda: setattr(getattr(module, "0"), "extra", other),
+        lambda: setattr(module, "3", None),
+        lambda: delattr(module, "3"),
+    ):
+        with pytest.raises(AttributeError, match=r"must stay those of the model, .*call to_torch again"):
+            change()
+    assert [name for name, _ in module.named_children()] == ["0", "1", "2", "3"]
+    assert module.to(torch.float64)(torch.from_numpy(X).double()).shape == (6, 3)
+
+
+def test_parametrizations_apply_and_hooks_that_compute_weights_are_errors() -> None:
+    module, x = nn.to_torch(nn.Sequential(nn.Linear(4, 3))).eval(), torch.from_numpy(X)
+    layer, expected = getattr(module, "0"), module(x)
+    torch.nn.utils.parametrizations.weight_norm(layer)
+    torch.testing.assert_close(module(x), expected)
+    module(x).sum().backward()
+    assert all(parameter.grad is not None for parameter in module.parameters())
+    with torch.no_grad():
+        layer.parametrizations.weight.original0.mul_(2.0)
+    assert not torch.allclose(module(x), expected)
+    torch.testing.assert_close(copy.deepcopy(module)(x), module(x))
+    with ember_ml.use_backend("torch"):
+        torch.testing.assert_close(nn.from_torch(module)(x), module(x))
+    torch.nn.utils.parametrize.remove_parametrizations(layer, "weight")
+    prune = pytest.importorskip("torch.nn.utils.prune")
+    prune.random_unstructured(layer, "weight", 0.5)
+    with pytest.raises(RuntimeError, match=r"'0.weight' must be a parameter of the module, .*prune.remove"):
+        module(x)
+    prune.remove(layer, "weight")
+    assert module(x).shape == (6, 3)
+
+
+def test_threads_call_one_module_at_the_same_time() -> None:
+    with ember_ml.use_backend("torch"):
+        module = nn.to_torch(nn.Sequential(*(nn.Linear(4, 4) for _ in range(8)))).eval()
+        x = torch.from_numpy(X)
+        expected = module(x)
+        compiled = torch.compile(module, backend="eager", fullgraph=True)
+        compiled(x)
+
+    def call(function: Any) -> None:
+        with ember_ml.use_backend("torch"):
+            for _ in range(50):
+                torch.testing.assert_close(function(x), expected)
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(call, function) for function in (module, compiled, module, module)]:
+            future.result()
+    torch.testing.assert_close(pickle.loads(pickle.dumps(module))(x), expected)
 
 
 def test_what_cannot_become_a_module_of_torch() -> None:
@@ -382,6 +497,41 @@ def test_every_part_without_a_counterpart_is_listed() -> None:
         nn.from_torch(tied)
     with pytest.raises(TypeError, match=r"from_torch: module must be a torch.nn.Module, got"):
         nn.from_torch(nn.Linear(1, 1))
+
+
+def test_wrapped_modules_and_subclasses_say_what_to_do() -> None:
+    class Wrapper(T.Module):
+        def __init__(self, module: Any) -> None:
+            super().__init__()
+            self.module = module
+
+    class OwnLinear(T.Linear):
+        pass
+
+    ours = "the result of to_torch inside another module; call from_torch on it"
+    module = nn.to_torch(small())
+    for wrapped, line in (
+        (T.Sequential(module, T.ReLU()), f"  0: Adapter: {ours}"),
+        (Wrapper(module), f"  module: Adapter: {ours}"),
+        (torch.compile(module, backend="eager"), f"  _orig_mod: Adapter: {ours}"),
+        (
+            torch.compile(T.Sequential(T.ReLU()), backend="eager"),
+            "  the module itself: OptimizedModule: a wrapper; call from_torch on its part _orig_mod",
+        ),
+        (
+            OwnLinear(1, 1),
+            "  the module itself: OwnLinear: a subclass of Linear, which may compute something else; use Linear "
+            "itself, or write it with the layers of ember_ml.nn, and load its weights with load_torch_state_dict",
+        ),
+        (
+            T.utils.parametrizations.weight_norm(T.Linear(1, 1)),
+            "  the module itself: ParametrizedLinear: it has parametrizations; "
+            "torch.nn.utils.parametrize.remove_parametrizations makes them permanent",
+        ),
+    ):
+        with pytest.raises(UnsupportedError) as caught:
+            nn.from_torch(wrapped)
+        assert str(caught.value).splitlines()[1:] == [line]
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,12 @@ def to_torch(model: Module) -> Any:
     are updated in training, and ``train()`` and ``eval()`` apply to the layers. ``model`` itself does not change;
     ``from_torch`` returns a model with the trained values.
 
+    Random layers follow torch's generator, so ``torch.manual_seed`` seeds them, and ``torch.utils.checkpoint`` repeats
+    their numbers. Only ``forward`` of the model can be called. Its layers cannot be replaced in the result, and their
+    hooks are not called.
+
     Args:
         model: a model on any engine. On torch, the copy is on the device of the model, else on torch's default device.
-
-    Random layers draw from the stream of ``ops.random``, not from torch's generator. In several processes, give each
-    its own ``ops.random.set_seed``.
     """
     if not isinstance(model, Module):
         raise TypeError(f"to_torch: model must be an ember_ml.nn.Module, got {written(model)}")
@@ -97,7 +98,7 @@ def from_torch(module: Any) -> Module:
 
 def _from_adapter(adapter: Any) -> Module:
     """The model of an adapter, with copies of its tensors on the active engine."""
-    model: Module = copy.deepcopy(adapter._source)
+    model: Module = copy.deepcopy(adapter._last_model())
     model.assign({place.path: ops.asarray(place.tensor().detach(), copy=True) for place in adapter._places})
     for place in adapter._places:
         if place.is_parameter:
@@ -113,12 +114,13 @@ def _convert(module: Any, path: str, problems: list[str], made: dict[int, Module
     if id(module) in made:
         return made[id(module)]
     name = _class_name(module)
+    is_whole = name in _LAYERS or isinstance(module, _adapter_class()) or "parametrizations" in module._modules
     children = {
         key: _convert(child, f"{path}.{key}" if path else key, problems, made)
         for key, child in module._modules.items()  # named_children has each module once
-        if name not in _LAYERS and child is not None
+        if not is_whole and child is not None
     }
-    reasons = [] if name else [_OWN_FORWARD if children else "no such layer"]
+    reasons = [] if name else _reasons(module)
     if name and any(len(getattr(module, hooks)) for hooks in ("_forward_hooks", "_forward_pre_hooks")):
         reasons.append("it has forward hooks, which are not converted")
     model: Module = layers.Identity()
@@ -136,16 +138,45 @@ def _convert(module: Any, path: str, problems: list[str], made: dict[int, Module
     return model
 
 
-_OWN_FORWARD = (
-    "a class with a forward method of its own; write it with the layers of ember_ml.nn, and load its weights with "
-    "load_torch_state_dict"
-)
+def _reasons(module: Any) -> list[str]:
+    """Why a module of a class without a counterpart cannot be converted, and what to do."""
+    kind = type(module)
+    children = [(key, child) for key, child in module._modules.items() if child is not None]
+    base = _torch_base(kind)
+    if isinstance(module, _adapter_class()):
+        return ["the result of to_torch inside another module; call from_torch on it"]
+    if "parametrizations" in module._modules:
+        return ["it has parametrizations; torch.nn.utils.parametrize.remove_parametrizations makes them permanent"]
+    if base is not None and base is not kind and base.__name__ in _LAYERS:
+        return [
+            f"a subclass of {base.__name__}, which may compute something else; use {base.__name__} itself, or write it "
+            f"with {_WITH_OUR_LAYERS}"
+        ]
+    # Wrappers of torch, such as DistributedDataParallel and the result of torch.compile, have one part.
+    if kind.__module__.startswith("torch.") and base is None and len(children) == 1:
+        key, child = children[0]
+        # The part says so itself if it is the result of to_torch.
+        return [] if isinstance(child, _adapter_class()) else [f"a wrapper; call from_torch on its part {key}"]
+    if any(isinstance(below, _adapter_class()) for below in module.modules()):
+        return []
+    return [
+        f"a class with a forward method of its own; write it with {_WITH_OUR_LAYERS}" if children else "no such layer"
+    ]
+
+
+_WITH_OUR_LAYERS = "the layers of ember_ml.nn, and load its weights with load_torch_state_dict"
+
+
+def _torch_base(kind: Any) -> Any:
+    """The first class of torch's own modules that a class is or inherits from; ``None`` if there is none."""
+    found = (base for base in kind.__mro__ if base.__module__.startswith("torch.nn.modules."))
+    return next((base for base in found if base.__name__ != "Module"), None)
 
 
 def _class_name(module: Any) -> str | None:
     """Name of the class of torch that a module is an instance of; ``None`` if its ``forward`` is not that of torch."""
     kind: Any = type(module)
-    base: Any = next((base for base in kind.__mro__ if base.__module__.startswith("torch.nn.modules.")), None)
+    base = _torch_base(kind)
     if base is None or base.__name__ not in (*_LAYERS, *_CONTAINERS):
         return None
     # A subclass of a container that only fills it computes what the container does.

@@ -247,8 +247,7 @@ def _generate(options: argparse.Namespace) -> int:
         model = models.load(options.folder, options.dtype, options.device)
         if ends is not None:
             # Besides the tokens that end every text of the model.
-            others = model.config.extra.get("eos_token_id")
-            settings["stop"] = ends + (others if isinstance(others, list) else [] if others is None else [others])
+            settings["stop"] = [*ends, *model.stop_tokens]
         pieces: list[Any] = []
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: notes.append(message)

@@ -146,6 +146,22 @@ def test_the_tokens_of_the_configuration_stop_by_default(tmp_path: Path) -> None
         assert found.generate([5, 9, 1], 10, temperature=0, stop=()) == text
 
 
+def test_the_tokens_of_generation_config_stop_before_those_of_the_configuration() -> None:
+    found = model()
+    assert found.stop_tokens == ()
+    for eos, expected in ((5, (5,)), ([5, 6], (5, 6)), (None, ())):
+        object.__setattr__(found, "_generation_config", {"eos_token_id": eos})
+        assert found.stop_tokens == expected
+    object.__setattr__(found.config, "extra", {"eos_token_id": 3})
+    assert found.stop_tokens == (3,)
+    object.__setattr__(found, "_generation_config", {"eos_token_id": [5]})
+    assert copy.deepcopy(found).stop_tokens == pickle.loads(pickle.dumps(found)).stop_tokens == found.stop_tokens
+    assert "_generation_config" not in found.state_dict()
+    object.__setattr__(found, "_generation_config", {"eos_token_id": ["x"]})
+    with pytest.raises(ValueError, match=r"Llama: eos_token_id must be an integer or a list of integers, got \['x'\]"):
+        found.generate([1], 1)
+
+
 def test_texts_end_at_the_last_position(backend: Backend) -> None:
     found = model()
     prompt = [1] * 90

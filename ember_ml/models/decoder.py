@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ember_ml import ops
@@ -23,7 +23,9 @@ class Decoder(PretrainedModel):
     head: Any
     # Copies, pickles and compiled programs are without it.
     _programs: Programs | None = None
-    _not_in_cache_key = PretrainedModel._not_in_cache_key | {"_programs"}
+    # Entries of generation_config.json, which compiled programs do not depend on.
+    _generation_config: Mapping[str, Any] | None = None
+    _not_in_cache_key = PretrainedModel._not_in_cache_key | {"_programs", "_generation_config"}
 
     @property
     def programs(self) -> Programs:
@@ -31,6 +33,19 @@ class Decoder(PretrainedModel):
         if self._programs is None:
             object.__setattr__(self, "_programs", Programs())
         return self._programs  # type: ignore[return-value]
+
+    @property
+    def stop_tokens(self) -> tuple[int, ...]:
+        """Tokens that end a text by default: the ``eos_token_id`` of ``generation_config.json``, or of the config."""
+        given = (self._generation_config or {}).get("eos_token_id")
+        if given is None:
+            given = self.config.extra.get("eos_token_id")
+        tokens = given if isinstance(given, (list, tuple)) else () if given is None else (given,)
+        if not all(type(token) is int for token in tokens):
+            raise ValueError(
+                f"{type(self).__name__}: eos_token_id must be an integer or a list of integers, got {given!r}"
+            )
+        return tuple(tokens)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_programs"}
@@ -137,8 +152,8 @@ class Decoder(PretrainedModel):
             temperature: divides the scores; at 0 the token with the greatest score is chosen.
             top_k: choose among the tokens with the greatest scores, as many as this.
             top_p: choose among the most probable tokens whose probabilities sum to this.
-            stop: token or tokens that end a text and are not part of it; with a tokenizer, also texts. By default the
-                ``eos_token_id`` of the configuration.
+            stop: token or tokens that end a text and are not part of it; with a tokenizer, also texts. By default
+                ``stop_tokens``.
             seed: seed of the random bits, or one for each prompt; by default a new one.
             tokenizer: object with ``encode`` and ``decode``, such as ``models.load_tokenizer(folder)``.
             compile: compile the computation of a token, with a cache of fixed size; by default on JAX alone.

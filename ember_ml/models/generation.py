@@ -324,8 +324,8 @@ def _prompts(model: Decoder, prompt: Any, tokenizer: Tokenizer | None) -> tuple[
 def _stops(model: Decoder, stop: Any, tokenizer: Tokenizer | None) -> tuple[frozenset[int], tuple[str, ...]]:
     """Tokens and texts that end a text."""
     if stop is None:
-        stop = model.config.extra.get("eos_token_id")
-    each = () if stop is None else stop if isinstance(stop, (list, tuple, set, frozenset)) else (stop,)
+        stop = model.stop_tokens
+    each = stop if isinstance(stop, (list, tuple, set, frozenset)) else (stop,)
     texts = tuple(one for one in each if isinstance(one, str))
     tokens = [one for one in each if not isinstance(one, str)]
     if texts and tokenizer is None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import errno
 import json
+import os
 import struct
 from collections.abc import Callable
 from mmap import mmap
@@ -171,12 +174,100 @@ def test_a_save_replaces_the_files_of_an_earlier_one(tmp_path: Path) -> None:
         model = models.load(reference("llama-plain").folder)
         models.save(model, tmp_path, max_shard_size=9000)
         models.save(model, tmp_path)
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
+        names = ["config.json", "model.safetensors"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == names
         models.save(model, tmp_path, max_shard_size=9000)
         names = [path.name for path in tmp_path.iterdir()]
         assert "model.safetensors" not in names
         assert "model.safetensors.index.json" in names
         assert models.load(tmp_path).generate([1], 3, temperature=0) == model.generate([1], 3, temperature=0)
+
+
+def test_a_save_keeps_files_of_the_user(tmp_path: Path) -> None:
+    own = ["model_ema.safetensors", "model-best.safetensors", "model2.safetensors", "model.safetensors.bak"]
+    for name in own:
+        (tmp_path / name).write_bytes(b"precious")
+    with ember_ml.use_backend("numpy"):
+        model = models.load(reference("llama-plain").folder)
+        for size in (9000, 10**9):
+            models.save(model, tmp_path, max_shard_size=size)
+    assert [(tmp_path / name).read_bytes() for name in own] == [b"precious"] * 4
+    assert not list(tmp_path.glob("model-0*"))
+
+
+SHARDED, SINGLE = 30000, 10**9
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+@pytest.mark.parametrize(
+    ("before", "after"), [(SINGLE, SINGLE), (SINGLE, SHARDED), (SHARDED, SINGLE), (SHARDED, SHARDED), (SHARDED, 20000)]
+)
+def test_a_save_that_fails_at_any_step_leaves_no_mixture(
+    before: int, after: int, is_other: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ember_ml.use_backend("numpy"):
+        old, new = (models.load(reference("llama-plain").folder) for _ in range(2))
+        new.assign({path: ops.multiply(x, 2.0) for path, x in new.tensors().items()})
+        if is_other:
+            object.__setattr__(new, "config", dataclasses.replace(new.config, rms_norm_eps=1e-3))
+        models.save(old, tmp_path / "start", max_shard_size=before)
+        weights = {name: identity(model) for name, model in (("old", old), ("new", new))}
+        seen: list[str] = []
+        for number in range(100):
+            folder = copytree(tmp_path / "start", tmp_path / str(number))
+            with monkeypatch.context() as patch:
+                steps = failing_at(number, patch)
+                try:
+                    models.save(new, folder, max_shard_size=after)
+                except OSError:
+                    pass
+                else:
+                    # Only an error of the fsync of a folder, after the replacement of a file, is ignored.
+                    if len(steps) > number:
+                        continue
+                    break
+            try:
+                found = identity(models.load(folder))
+            except FileNotFoundError:
+                seen.append("none")
+            else:
+                seen.append(next(name for name, model in weights.items() if model == found))
+            assert not list(folder.glob(".ember*"))
+            if not {"replace", "unlink"} & set(steps[:number]):
+                assert seen[-1] == "old"
+        assert identity(models.load(folder)) == weights["new"]
+    assert seen[0] == "old"
+    assert seen == sorted(seen, key=["old", "none", "new"].index)
+    if before == after == SINGLE and not is_other:
+        # The file of the weights is replaced in one step.
+        assert "none" not in seen
+
+
+def identity(model: Any) -> Any:
+    """What distinguishes two models."""
+    return model.config.rms_norm_eps, {path: ops.to_numpy(x).tobytes() for path, x in model.tensors().items()}
+
+
+def failing_at(number: int, patch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the steps of writing, which grow as they begin; the one of this number fails."""
+    steps: list[str] = []
+
+    def count(owner: Any, name: str) -> None:
+        function = getattr(owner, name)
+
+        def step(*args: Any, **kwargs: Any) -> Any:
+            steps.append(name)
+            if len(steps) == number + 1:
+                raise OSError(errno.ENOSPC, "full")
+            return function(*args, **kwargs)
+
+        patch.setattr(owner, name, step)
+
+    count(checkpoints.files, "write_tensors")
+    count(os, "fsync")
+    count(os, "replace")
+    count(Path, "unlink")
+    return steps
 
 
 # Malformed folders: a change of a good folder, the class of the error, and what its message must name.

@@ -15,6 +15,7 @@ from ember_ml.errors import UnsupportedError
 from ember_ml.extend import activate, backend_of, current_backend, from_view, load_backend, map_tensors
 from ember_ml.models import files
 from ember_ml.models.architectures import architecture_of, find_architecture
+from ember_ml.models.decoder import Decoder
 from ember_ml.models.pretrained import PretrainedModel, Source
 from ember_ml.nn.initializers import skip_initialization
 from ember_ml.nn.modules.lora import Adapted
@@ -151,7 +152,8 @@ def _read(
 def save(model: PretrainedModel, folder: str | os.PathLike[str], *, max_shard_size: int = _SHARD_SIZE) -> None:
     """Write a model to a folder that ``transformers`` and ``load`` open.
 
-    Each file is replaced atomically, and ``config.json`` is written last.
+    The folder is replaced as a whole: after an error, such as an ``OSError`` for a full disk, it has the earlier model.
+    If the program ends while the files are put in place, it has the earlier model, this one, or none that loads.
 
     Args:
         max_shard_size: number of bytes above which the weights are written to several files with an index.
@@ -172,4 +174,5 @@ def save(model: PretrainedModel, folder: str | os.PathLike[str], *, max_shard_si
     config.pop("torch_dtype", None)
     if len(dtypes) == 1:
         config["dtype"] = dtypes.pop()
-    files.write_folder(Path(folder), config, entries, max_shard_size)
+    generation = model._generation_config if isinstance(model, Decoder) else None
+    files.write_folder(Path(folder), config, generation, entries, max_shard_size)

@@ -26,6 +26,7 @@ _DAY = 24 * 60 * 60
 def replacing(path: StrPath) -> Iterator[BinaryIO]:
     """New file that replaces ``path`` at the end of the block, or is removed if the block fails.
 
+    The block may close the file, after flushing it to disk, so that files that are replaced together take space first.
     The file gets the permissions that ``open(path, "w")`` would leave. A link is followed, not replaced. A terminal,
     pipe or device is written to directly. Temporary files of writers that were killed are removed from the folder.
     """
@@ -39,8 +40,9 @@ def replacing(path: StrPath) -> Iterator[BinaryIO]:
         try:
             with file:
                 yield file
-                file.flush()
-                os.fsync(file.fileno())
+                if not file.closed:
+                    file.flush()
+                    os.fsync(file.fileno())
             os.replace(file.name, target)
         except BaseException:
             # An interrupt may arrive after the replacement.

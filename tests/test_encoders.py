@@ -268,6 +268,156 @@ def test_files_of_early_versions_are_read(references: Any, tmp_path: Path) -> No
     assert _distance(outputs, reference.outputs) <= 1e-4
 
 
+def _renamed(old: str, new: str) -> Any:
+    return lambda state: {new + k.removeprefix(old) if k.startswith(old) else k: x for k, x in state.items()}
+
+
+def _without(*parts: str) -> Any:
+    return lambda state: {k: x for k, x in state.items() if not any(part in k for part in parts)}
+
+
+@pytest.mark.parametrize(
+    ("case", "change"),
+    [
+        ("bert-masked", _renamed("bert.", "")),
+        ("bert-masked", _renamed("cls.predictions.bias", "cls.predictions.decoder.bias")),
+        ("roberta-masked", _renamed("lm_head.bias", "lm_head.decoder.bias")),
+        ("roberta-classifier", _renamed("roberta.", "")),
+        ("vit-classifier", _renamed("vit.", "")),
+        ("vit-classifier", lambda state: {**state, "vit.embeddings.mask_token": np.zeros((1, 1, 48), "f4")}),
+        ("resnet-bottleneck", _without("num_batches_tracked")),
+        ("resnet-basic", _renamed("e", "resnet.e")),
+        ("bert", lambda state: {**_renamed("", "bert.")(state), "cls.predictions.bias": np.zeros(31, "f4")}),
+        ("roberta", lambda state: {**_renamed("", "roberta.")(state), "lm_head.bias": np.zeros(31, "f4")}),
+        ("vit", lambda state: {**_renamed("", "vit.")(state), "classifier.bias": np.zeros(2, "f4")}),
+    ],
+)
+def test_files_of_other_layouts_are_read(case: str, change: Any, references: Any, tmp_path: Path) -> None:
+    reference = references(case)
+    with use_backend("numpy"):
+        outputs, _ = _call(models.load(_rewritten(reference.folder, tmp_path, change)), reference.inputs)
+    if "resnet" in case and len(outputs) == 2:
+        outputs[0] = outputs[0].reshape(reference.outputs[0].shape)
+    assert _distance(outputs, reference.outputs) <= 1e-4
+
+
+@pytest.mark.parametrize("case", ["bert-masked", "roberta-masked"])
+def test_scores_of_tokens_that_are_no_longer_tied(case: str, references: Any, tmp_path: Path) -> None:
+    reference = references(case)
+    name = "lm_head.decoder" if "roberta" in case else "cls.predictions.decoder"
+
+    def separate(state: dict[str, Any]) -> dict[str, Any]:
+        words = next(x for k, x in state.items() if k.endswith("word_embeddings.weight"))
+        bias = state[f"{name.removesuffix('.decoder')}.bias"]
+        return {**state, f"{name}.weight": words + 1, f"{name}.bias": bias + 1}
+
+    folder = _rewritten(reference.folder, tmp_path, separate)
+    theirs = _class(CASES[case][0]).from_pretrained(folder).eval()
+    expected, _ = _outputs(theirs, reference.inputs)
+    with use_backend("numpy"):
+        with pytest.warns(UserWarning, match=f"tie_word_embeddings is true in .* another tensor {name}"):
+            model = models.load(folder)
+        outputs, _ = _call(model, reference.inputs)
+    assert _distance(outputs, expected) <= 1e-4
+
+
+@pytest.mark.parametrize(
+    ("case", "architecture", "new"),
+    [
+        ("bert-masked", "BertForSequenceClassification", {"classifier", "encoder.pooler"}),
+        ("bert", "BertForSequenceClassification", {"classifier"}),
+        ("bert", "BertForMaskedLM", {"head.dense", "head.norm", "head"}),
+        ("roberta-masked", "RobertaForSequenceClassification", {"dense", "classifier"}),
+        ("vit", "ViTForImageClassification", {"classifier"}),
+        ("resnet-basic", "ResNetForImageClassification", {"classifier"}),
+        ("bert-classifier", "BertModel", set()),
+        ("roberta-masked", "RobertaModel", set()),
+        ("vit-classifier", "ViTModel", set()),
+        ("resnet-bottleneck", "ResNetModel", set()),
+    ],
+)
+def test_a_model_is_loaded_as_another_class_of_its_family(
+    backend: Any, case: str, architecture: str, new: set[str], references: Any, tmp_path: Path
+) -> None:
+    reference = references(case)
+    options = {"num_labels": 7} if new and "Masked" not in architecture else {}
+    model = models.load(reference.folder, architecture=architecture, config=options)
+    assert model.backend == backend.name
+    state = {path: _numpy(x) for path, x in model.state_dict().items()}
+    # New layers are drawn, and all others are those of the file.
+    drawn = {path for path in state if path.rpartition(".")[0] in new}
+    assert drawn or not new
+    assert all(np.ptp(state[path]) > 0 for path in drawn if path.endswith("weight") and "norm" not in path)
+    assert all(np.isfinite(x).all() for x in state.values())
+    models.save(model, tmp_path)
+    theirs, info = _class(architecture).from_pretrained(
+        reference.folder, output_loading_info=True, **({"num_labels": 7} if options else {})
+    )
+    ours, again = _class(architecture).from_pretrained(tmp_path, output_loading_info=True)
+    pooler = {k for k in again["missing_keys"] if "pooler" in k}
+    assert again["missing_keys"] == pooler
+    missing = {k for k in info["missing_keys"] if "pooler" not in k and "decoder" not in k}
+    assert len(missing) == len(drawn) - 2 * ("encoder.pooler" in new)
+    pairs = zip(theirs.state_dict().items(), ours.state_dict().items(), strict=True)
+    assert all(torch.equal(x, y) for (name, x), (_, y) in pairs if name not in info["missing_keys"])
+    assert ours.config.num_labels == (7 if options else theirs.config.num_labels)
+    _, states = _call(model, reference.inputs) if not pooler else (None, [])
+    _, expected = _outputs(ours.eval(), reference.inputs)
+    states = [x.reshape(y.shape) for x, y in zip(states, expected, strict=not pooler)]
+    assert pooler or _distance(states, expected) <= 1e-4
+
+
+def test_the_body_of_another_architecture_must_be_complete(references: Any, tmp_path: Path) -> None:
+    folder = references("bert-masked").folder
+    lacking = lambda state: {  # noqa: E731
+        ("bert.encoder.layer.9.extra" if "token_type" in k else k): x for k, x in state.items() if "layer.1." not in k
+    }
+    folder = _rewritten(folder, tmp_path, lacking)
+    with pytest.raises(
+        ValueError, match=r"missing: .*token_type_.*layer\.1\.(?s:.*)extra: bert.encoder.layer.9.extra$"
+    ):
+        models.load(folder, architecture="BertForSequenceClassification")
+    with pytest.raises(ValueError, match=r"one of BertModel, BertForMaskedLM, .* for bert, got 'BertClassifier'"):
+        models.load(folder, architecture="BertClassifier")
+
+
+def test_a_new_head_has_the_dtype_and_the_values_of_a_new_layer(backend: Any, references: Any) -> None:
+    folder = references("vit").folder
+    ops.random.set_seed(5)
+    model = models.load(folder, "bfloat16", architecture="ViTForImageClassification")
+    assert {ops.dtype(x).name for x in model.parameters().values()} == {"bfloat16"}
+    ops.random.set_seed(5)
+    expected = nn.Linear(24, 2, dtype="bfloat16")
+    assert np.array_equal(_numpy(model.classifier.weight), _numpy(expected.weight))
+    with pytest.raises(ValueError, match=r"missing: classifier\.weight, classifier\.bias"):
+        models.load(_as(folder, "ViTForImageClassification"))
+
+
+def _as(folder: Path, architecture: str) -> Path:
+    """The folder, with another class in ``config.json``."""
+    path = folder / "config.json"
+    target = folder.with_name(f"{folder.name}-{architecture}")
+    target.mkdir(exist_ok=True)
+    (target / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    (target / "config.json").write_text(json.dumps({**json.loads(path.read_text()), "architectures": [architecture]}))
+    return target
+
+
+@pytest.mark.parametrize(("number", "names"), [(2, 3), (5, 3), (3, 3), (4, None)])
+def test_the_number_of_labels_is_that_of_transformers(
+    number: int, names: int | None, references: Any, tmp_path: Path
+) -> None:
+    from ember_ml.models.bert import BertConfig
+
+    entries = {"num_labels": number, "id2label": names and {str(i): "abc"[i] for i in range(names)}}
+    theirs = transformers.BertConfig(**{key: x for key, x in entries.items() if x is not None})
+    ours = BertConfig.from_dict({key: x for key, x in entries.items() if x is not None})
+    assert ours.labels == theirs.num_labels == number
+    (tmp_path / "config.json").write_text(json.dumps(ours.to_dict()))
+    again = transformers.AutoConfig.from_pretrained(tmp_path)
+    assert again.id2label == theirs.id2label
+
+
 @pytest.mark.parametrize("case", ["bert", "vit"])
 def test_a_model_without_a_pooler_returns_none_for_it(case: str, references: Any, tmp_path: Path) -> None:
     reference = references(case)
@@ -281,6 +431,7 @@ def test_a_model_without_a_pooler_returns_none_for_it(case: str, references: Any
 @pytest.mark.parametrize(
     ("case", "entries", "message"),
     [
+        ("bert-classifier", {"num_labels": 0}, "the number of labels must be >= 1, got 0"),
         ("bert", {"is_decoder": True}, "is_decoder and add_cross_attention must be false"),
         ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type must be 'absolute'"),
         ("bert", {"hidden_act": "mystery"}, "activation must be one of .* got 'mystery'"),

@@ -187,10 +187,12 @@ def test_a_tied_weight_is_not_adapted() -> None:
         nn.LoRA(model, "1")
 
 
-# Files. PEFT 0.21 reads a property that transformers 5.23 has renamed, and says that it also writes output layers.
+# Files. PEFT 0.21 reads a property that transformers 5.23 has renamed, and warns of output
+# layers.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"),
     pytest.mark.filterwarnings("ignore:Setting `save_embedding_layers` to `True`:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`:UserWarning"),
 ]
 
 
@@ -207,6 +209,11 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Any:
             "LlamaForCausalLM",
             {**text, "vocab_size": 19, "num_key_value_heads": 1, "tie_word_embeddings": False},
         ),
+        "tied": (
+            "LlamaForCausalLM",
+            {**text, "vocab_size": 19, "num_key_value_heads": 1, "tie_word_embeddings": True},
+        ),
+        "tied-bert": ("BertForMaskedLM", {**text, "vocab_size": 19}),
         "vit": ("ViTForImageClassification", {**text, "image_size": 8, "patch_size": 4}),
     }
 
@@ -304,6 +311,80 @@ def test_we_read_the_adapters_of_peft(
         p: tuple(x.shape) for p, x in lora.parameters().items()
     }
     assert np.abs(_ours(again, name) - expected).max() <= 1e-4
+
+
+def _trained_by_peft(load: Any, folder: Path, **options: Any) -> Any:
+    peft = pytest.importorskip("peft", reason="PEFT writes the files")
+    import torch
+
+    theirs = peft.get_peft_model(load(), peft.LoraConfig(r=2, init_lora_weights=False, **options)).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            if parameter.requires_grad:
+                parameter.add_(0.2 * torch.randn_like(parameter))
+    theirs.save_pretrained(folder)
+    return theirs
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens"]},
+        {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]},
+        {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]},
+        {"target_modules": ["q_proj", "lm_head"]},
+    ],
+)
+def test_an_output_layer_that_peft_has_separated_from_the_embedding_has_its_own_weights(
+    backend: Any, options: dict[str, Any], published: Any, tmp_path: Path
+) -> None:
+    folder, load = published("tied")
+    theirs = _trained_by_peft(load, tmp_path / "adapter", **options)
+    expected = _theirs(theirs)
+    model = models.load(folder)
+    lora = models.load_adapter(model, tmp_path / "adapter")
+    assert np.abs(_ours(lora, "tied") - expected).max() <= 1e-4
+    assert not model.config.tie_word_embeddings
+    models.save_adapter(lora, tmp_path / "again")
+    again = models.load_adapter(models.load(folder), tmp_path / "again")
+    assert np.abs(_ours(again, "tied") - expected).max() <= 1e-4
+    models.save(lora.merge().remove(), tmp_path / "merged")
+    assert np.abs(_ours(models.load(tmp_path / "merged"), "tied") - expected).max() <= 1e-4
+
+
+def test_an_embedding_that_is_trained_with_the_output_layer_stays_so(published: Any, tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft", reason="PEFT reads the files")
+    folder, load = published("tied")
+    lora = randomized(nn.LoRA(models.load(folder), "*.query", rank=2, trained="embedding"))
+    expected = _ours(lora, "tied")
+    models.save_adapter(lora, tmp_path)
+    assert np.abs(_theirs(peft.PeftModel.from_pretrained(load(), tmp_path)) - expected).max() <= 1e-4
+    again = models.load_adapter(models.load(folder), tmp_path)
+    assert again.model.head is None
+    assert np.abs(_ours(again, "tied") - expected).max() <= 1e-5
+
+
+def test_a_file_that_separates_what_cannot_be_separated_is_an_error(published: Any, tmp_path: Path) -> None:
+    folder, load = published("tied-bert")
+    _trained_by_peft(load, tmp_path, target_modules=["query"], modules_to_save=["word_embeddings"])
+    with pytest.raises(UnsupportedError, match=r"output layer of BertMaskedLM must be changed together, .*embeddings"):
+        models.load_adapter(models.load(folder), tmp_path)
+    lora = nn.LoRA(models.load(folder), "*.query", trained="encoder.tokens")
+    with pytest.raises(UnsupportedError, match=r"save_adapter: .*word_embeddings\.weight must be frozen or adapted"):
+        models.save_adapter(lora, tmp_path)
+
+
+def test_a_decoder_stays_tied_after_an_error(published: Any, tmp_path: Path) -> None:
+    folder, load = published("tied")
+    _trained_by_peft(load, tmp_path, target_modules=["q_proj"], modules_to_save=["embed_tokens"])
+    _with_tensors(other=X)(tmp_path)
+    model = models.load(folder)
+    before = _ours(model, "tied")
+    with pytest.raises(ValueError, match=r"extra: base_model\.model\.other"):
+        models.load_adapter(model, tmp_path)
+    assert model.head is None
+    assert model.config.tie_word_embeddings
+    assert np.array_equal(_ours(model, "tied"), before)
 
 
 @pytest.mark.parametrize("name", TARGETS)

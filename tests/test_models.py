@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import errno
 import json
+import os
 import struct
 from collections.abc import Callable
 from mmap import mmap
@@ -127,6 +130,158 @@ def test_files_of_a_model_without_its_head_and_masks_of_old_versions(backend: Ba
     assert difference(to_numpy(models.load(folder)(expected.tokens)), expected.scores) < 1e-4
 
 
+def rewritten(tmp_path: Path, name: str, change: Callable[[dict[str, Any]], dict[str, Any]], **entries: Any) -> Path:
+    """Folder of a case with other tensors, and other entries of ``config.json``."""
+    folder = copytree(reference(name).folder, tmp_path / "other")
+    with ember_ml.use_backend("numpy"):
+        ops.save(folder / "model.safetensors", change(ops.load(folder / "model.safetensors")))
+    config = json.loads((folder / "config.json").read_text())
+    kept = {key: x for key, x in config.items() if entries.get(key, 0) is not ...}
+    (folder / "config.json").write_text(json.dumps({**kept, **{key: x for key, x in entries.items() if x is not ...}}))
+    return folder
+
+
+def without_prefix(tensors: dict[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix("transformer.").removeprefix("model."): x for name, x in tensors.items()}
+
+
+_FREQUENCIES = np.ones(3, "f4")
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "entries"),
+    [
+        ("gpt2-plain", lambda x: {**without_prefix(x), "lm_head.weight": x["transformer.wte.weight"]}, {}),
+        ("gpt2-plain", lambda x: {**x, "transformer.h.1.attn.masked_bias": _FREQUENCIES[0]}, {}),
+        ("gpt2-plain", lambda x: x, {"hidden_size": 24, "n_embd": ..., "num_attention_heads": 3, "n_head": ...}),
+        ("gpt2-plain", lambda x: x, {"num_hidden_layers": 2, "max_position_embeddings": 96, "n_positions": ...}),
+        ("gpt2-plain", lambda x: x, {"activation_function": "gelu_fast"}),
+        ("gpt2-untied", lambda x: x, {"activation_function": "gelu_python"}),
+        ("llama-plain", lambda x: {**x, "model.rotary_emb.inv_freq": _FREQUENCIES}, {}),
+        ("llama-plain", lambda x: {**x, "model.layers.1.self_attn.rotary_emb.inv_freq": _FREQUENCIES}, {}),
+        ("llama-yarn", lambda x: {**x, "lm_head.weight": x["model.embed_tokens.weight"]}, {}),
+        (
+            "llama-yarn",
+            lambda x: {name.replace("model.embed_tokens", "lm_head"): tensor for name, tensor in x.items()},
+            {},
+        ),
+    ],
+)
+def test_other_layouts_that_transformers_reads(name: str, change: Any, entries: dict[str, Any], tmp_path: Path) -> None:
+    expected = reference(name)
+    with ember_ml.use_backend("numpy"):
+        model = models.load(rewritten(tmp_path, name, change, **entries))
+        assert difference(to_numpy(model(expected.tokens)), expected.scores) < 1e-4
+
+
+def test_other_names_of_entries_must_agree(tmp_path: Path) -> None:
+    folder = rewritten(tmp_path, "gpt2-plain", lambda x: x, hidden_size=30)
+    with pytest.raises(ValueError, match=r"config\.json: n_embd must be 30 as hidden_size, .* got 24"):
+        models.load(folder)
+
+
+@pytest.mark.parametrize("name", ["gpt2-plain", "llama-yarn"])
+def test_an_output_layer_that_differs_from_the_tied_embedding_is_loaded(
+    backend: Backend, name: str, tmp_path: Path
+) -> None:
+    expected = reference(name)
+    head = np.random.default_rng(0).normal(size=(100, 24)).astype("f4")
+    folder = rewritten(tmp_path, name, lambda x: {**x, "lm_head.weight": head})
+    with pytest.warns(UserWarning, match=r"tie_word_embeddings is true .* another tensor lm_head\.weight"):
+        model = models.load(folder)
+    assert not model.config.tie_word_embeddings
+    scores, states = model(expected.tokens, hidden_states=True)
+    assert difference(to_numpy(states[-1]), expected.states[-1]) < 1e-4
+    assert difference(to_numpy(scores), expected.states[-1] @ head.T) < 1e-4
+
+
+def test_the_files_of_a_model_without_a_head_are_those_of_a_tied_decoder(tmp_path: Path) -> None:
+    for name, kind in (("llama-yarn", "LlamaModel"), ("llama-plain", "LlamaModel")):
+        headless = lambda x: {key: y for key, y in without_prefix(x).items() if key != "lm_head.weight"}  # noqa: E731
+        folder = rewritten(tmp_path / name, name, headless, architectures=[kind])
+        with pytest.raises(UnsupportedError, match=r"got \['LlamaModel'\]; load with architecture= reads"):
+            models.load(folder)
+        with ember_ml.use_backend("numpy"):
+            if name == "llama-plain":
+                with pytest.raises(ValueError, match=r"missing: lm_head\.weight$"):
+                    models.load(folder, architecture="LlamaForCausalLM")
+            else:
+                scores = models.load(folder, architecture="LlamaForCausalLM")(reference(name).tokens)
+                assert difference(to_numpy(scores), reference(name).scores) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("scaling", "length", "expected"),
+    [
+        (None, 32, 32),
+        ({"type": "linear", "factor": 4.0}, 32, 128),
+        ({"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}, 32, 128),
+        ({"rope_type": "yarn", "factor": 2.5}, 32, 80),
+        ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8}, 32, 32),
+        (
+            {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+             "original_max_position_embeddings": 16},
+            128,
+            128,
+        ),
+    ],
+)  # fmt: skip
+def test_scaled_positions_lengthen_the_context(scaling: dict[str, Any] | None, length: int, expected: int) -> None:
+    from ember_ml.models.llama import Llama, LlamaConfig
+
+    values = {**CASES["llama-plain"], "max_position_embeddings": length, "rope_scaling": scaling}
+    with ember_ml.use_backend("numpy"):
+        model = Llama(LlamaConfig.from_dict(values))
+        assert model.max_positions == expected
+        assert tuple(model([[1] * expected], last=True).shape) == (1, 1, 100)
+        with pytest.raises(ValueError, match=f"a length of at most {expected}, .* got {expected + 1}"):
+            model([[1] * (expected + 1)])
+
+
+@pytest.mark.parametrize("name", ["llama-llama3", "llama-yarn"])
+def test_the_original_length_outside_the_rotary_entries_takes_precedence(name: str, tmp_path: Path) -> None:
+    expected = reference(name)
+    folder = rewritten(tmp_path, name, lambda x: x, original_max_position_embeddings=4096)
+    theirs = type(expected.model).from_pretrained(folder, attn_implementation=ATTENTION).eval()
+    with torch.no_grad():
+        scores = theirs(torch.tensor(expected.tokens)).logits.numpy()
+    assert difference(scores, expected.scores) > 1e-3
+    with ember_ml.use_backend("numpy"):
+        model = models.load(folder)
+        assert difference(to_numpy(model(expected.tokens)), scores) < 1e-4
+        models.save(model, tmp_path / "again")
+    assert json.loads((tmp_path / "again" / "config.json").read_text())["original_max_position_embeddings"] == 4096
+
+
+def test_the_stop_tokens_are_those_of_generation_config(tmp_path: Path) -> None:
+    folder = edited(tmp_path, config={"eos_token_id": 3})
+    values = {"eos_token_id": [5, 6], "temperature": 0.6, "transformers_version": "4.1"}
+    (folder / "generation_config.json").write_text(json.dumps(values))
+    with ember_ml.use_backend("numpy"):
+        model = models.load(folder)
+        assert model.stop_tokens == (5, 6)
+        models.save(model, tmp_path / "again")
+        assert models.load(tmp_path / "again").stop_tokens == (5, 6)
+        assert json.loads((tmp_path / "again" / "generation_config.json").read_text()) == values
+        (folder / "generation_config.json").write_text('{"temperature": 1.0}')
+        assert models.load(folder).stop_tokens == (3,)
+        (folder / "generation_config.json").unlink()
+        assert models.load(folder).stop_tokens == (3,)
+
+
+def test_entries_of_config_are_replaced(tmp_path: Path) -> None:
+    folder = reference("llama-plain").folder
+    with ember_ml.use_backend("numpy"):
+        model = models.load(folder, config={"rms_norm_eps": 0.1, "max_position_embeddings": 50})
+        assert (model.config.rms_norm_eps, model.max_positions) == (0.1, 50)
+    with pytest.raises(ValueError, match=r"config\.json: config must have entries of .*, vocab_size, got rms_eps"):
+        models.load(folder, config={"rms_eps": 0.1})
+    with pytest.raises(ValueError, match=r"config\.json: rms_norm_eps must be a number, got 'x'"):
+        models.load(folder, config={"rms_norm_eps": "x"})
+    with pytest.raises(ValueError, match=r"architecture must be one of LlamaForCausalLM for llama, got 'Llama'"):
+        models.load(folder, architecture="Llama")
+
+
 def test_nothing_is_initialized(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     from ember_ml.nn import initializers
 
@@ -171,12 +326,100 @@ def test_a_save_replaces_the_files_of_an_earlier_one(tmp_path: Path) -> None:
         model = models.load(reference("llama-plain").folder)
         models.save(model, tmp_path, max_shard_size=9000)
         models.save(model, tmp_path)
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
+        names = ["config.json", "generation_config.json", "model.safetensors"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == names
         models.save(model, tmp_path, max_shard_size=9000)
         names = [path.name for path in tmp_path.iterdir()]
         assert "model.safetensors" not in names
         assert "model.safetensors.index.json" in names
         assert models.load(tmp_path).generate([1], 3, temperature=0) == model.generate([1], 3, temperature=0)
+
+
+def test_a_save_keeps_files_of_the_user(tmp_path: Path) -> None:
+    own = ["model_ema.safetensors", "model-best.safetensors", "model2.safetensors", "model.safetensors.bak"]
+    for name in own:
+        (tmp_path / name).write_bytes(b"precious")
+    with ember_ml.use_backend("numpy"):
+        model = models.load(reference("llama-plain").folder)
+        for size in (9000, 10**9):
+            models.save(model, tmp_path, max_shard_size=size)
+    assert [(tmp_path / name).read_bytes() for name in own] == [b"precious"] * 4
+    assert not list(tmp_path.glob("model-0*"))
+
+
+SHARDED, SINGLE = 30000, 10**9
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+@pytest.mark.parametrize(
+    ("before", "after"), [(SINGLE, SINGLE), (SINGLE, SHARDED), (SHARDED, SINGLE), (SHARDED, SHARDED), (SHARDED, 20000)]
+)
+def test_a_save_that_fails_at_any_step_leaves_no_mixture(
+    before: int, after: int, is_other: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ember_ml.use_backend("numpy"):
+        old, new = (models.load(reference("llama-plain").folder) for _ in range(2))
+        new.assign({path: ops.multiply(x, 2.0) for path, x in new.tensors().items()})
+        if is_other:
+            object.__setattr__(new, "config", dataclasses.replace(new.config, rms_norm_eps=1e-3))
+        models.save(old, tmp_path / "start", max_shard_size=before)
+        weights = {name: identity(model) for name, model in (("old", old), ("new", new))}
+        seen: list[str] = []
+        for number in range(100):
+            folder = copytree(tmp_path / "start", tmp_path / str(number))
+            with monkeypatch.context() as patch:
+                steps = failing_at(number, patch)
+                try:
+                    models.save(new, folder, max_shard_size=after)
+                except OSError:
+                    pass
+                else:
+                    # Only an error of the fsync of a folder, after the replacement of a file, is ignored.
+                    if len(steps) > number:
+                        continue
+                    break
+            try:
+                found = identity(models.load(folder))
+            except FileNotFoundError:
+                seen.append("none")
+            else:
+                seen.append(next(name for name, model in weights.items() if model == found))
+            assert not list(folder.glob(".ember*"))
+            if not {"replace", "unlink"} & set(steps[:number]):
+                assert seen[-1] == "old"
+        assert identity(models.load(folder)) == weights["new"]
+    assert seen[0] == "old"
+    assert seen == sorted(seen, key=["old", "none", "new"].index)
+    if before == after == SINGLE and not is_other:
+        # The file of the weights is replaced in one step.
+        assert "none" not in seen
+
+
+def identity(model: Any) -> Any:
+    """What distinguishes two models."""
+    return model.config.rms_norm_eps, {path: ops.to_numpy(x).tobytes() for path, x in model.tensors().items()}
+
+
+def failing_at(number: int, patch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the steps of writing, which grow as they begin; the one of this number fails."""
+    steps: list[str] = []
+
+    def count(owner: Any, name: str) -> None:
+        function = getattr(owner, name)
+
+        def step(*args: Any, **kwargs: Any) -> Any:
+            steps.append(name)
+            if len(steps) == number + 1:
+                raise OSError(errno.ENOSPC, "full")
+            return function(*args, **kwargs)
+
+        patch.setattr(owner, name, step)
+
+    count(checkpoints.files, "write_tensors")
+    count(os, "fsync")
+    count(os, "replace")
+    count(Path, "unlink")
+    return steps
 
 
 # Malformed folders: a change of a good folder, the class of the error, and what its message must name.
@@ -292,6 +535,16 @@ MALFORMED: dict[str, tuple[Callable[[Path], Path], type[Exception], list[str]]] 
         with_config(rope_parameters={"rope_type": "longrope"}),
         ValueError,
         ["config.json", "'longrope'", "yarn"],
+    ),
+    "generation_config.json is no JSON": (
+        with_file("generation_config.json", lambda p: p.write_text("{")),
+        ValueError,
+        ["generation_config.json must be JSON"],
+    ),
+    "a stop token that is no integer": (
+        with_file("generation_config.json", lambda p: p.write_text('{"eos_token_id": [1, "x"]}')),
+        ValueError,
+        ["generation_config.json: Llama: eos_token_id must be an integer or a list of integers, got [1, 'x']"],
     ),
     "no weights": (with_file("model.safetensors", Path.unlink), FileNotFoundError, ["model.safetensors"]),
     "a pickle": (with_file("model.safetensors", pickled), ValueError, ["pytorch_model.bin", "save_pretrained"]),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ember_ml import ops
 from ember_ml.backend import use_backend
@@ -16,8 +18,10 @@ from ember_ml.dtypes import as_dtype, written
 from ember_ml.errors import UnsupportedError
 from ember_ml.extend import map_tensors, tensor_entries, write_tensors
 from ember_ml.models import files
+from ember_ml.models.decoder import Decoder
 from ember_ml.models.pretrained import PretrainedModel, Source
-from ember_ml.nn.modules import LoRA, Module
+from ember_ml.nn.initializers import skip_initialization
+from ember_ml.nn.modules import Linear, LoRA, Module
 from ember_ml.nn.modules.lora import ADAPTED, Adapted, AdaptedEmbedding
 from ember_ml.nn.modules.torch_state import torch_axes
 from emberlint import atomic
@@ -25,6 +29,9 @@ from emberlint import atomic
 CONFIG = "adapter_config.json"
 WEIGHTS = "adapter_model.safetensors"
 _PREFIX = "base_model.model."
+
+# Dtypes and shapes of the tensors of a file, by key.
+_Stored: TypeAlias = Mapping[str, tuple[str, tuple[int, ...]]]
 
 # Entries of adapter_config.json that are used, or do not change what a trained adapter computes. Others must be off.
 _KNOWN = frozenset(
@@ -69,6 +76,17 @@ def save_adapter(lora: LoRA, folder: str | os.PathLike[str], *, base_model: str 
         state: dict[str, Any] = lora.model.state_dict()
         for path, source in whole.items():
             entries[_PREFIX + source.name] = _entry(source.restore([state[path]]))
+        modules = {_layer_name(source) for source in whole.values()}
+        # A tensor of two layers is written for both, since PEFT would replace one of them alone.
+        for other, name in _shared(lora.model).items():
+            if _PREFIX + name in entries:
+                if not isinstance(lora.model, Decoder):
+                    raise UnsupportedError(
+                        f"save_adapter: {name} must be frozen or adapted, since {other} is the same tensor, got it "
+                        "trained as a whole"
+                    )
+                entries[_PREFIX + other] = entries[_PREFIX + name]
+                modules.add(other.rpartition(".")[0])
     config = {
         "peft_type": "LORA",
         "task_type": None,
@@ -80,7 +98,7 @@ def save_adapter(lora: LoRA, folder: str | os.PathLike[str], *, base_model: str 
         "use_rslora": lora.rank_stabilized,
         "bias": "none",
         "target_modules": sorted(parts),
-        "modules_to_save": sorted({_layer_name(source) for source in whole.values()}) or None,
+        "modules_to_save": sorted(modules) or None,
         "rank_pattern": {name: rank for name, rank in ranks.items() if rank != lora.rank},
         "alpha_pattern": {name: alpha for name, alpha in alphas.items() if alpha != lora.alpha},
         # Whether weights have the axes (in, out) in the files of the model, as those of GPT-2.
@@ -96,7 +114,8 @@ def save_adapter(lora: LoRA, folder: str | os.PathLike[str], *, base_model: str 
 def load_adapter(model: Module, folder: str | os.PathLike[str]) -> LoRA:
     """Adapters that PEFT or ``save_adapter`` wrote, as an ``nn.LoRA`` of ``model``, which is adapted in place.
 
-    If anything does not fit, the error lists all of it, and the model is unchanged.
+    If anything does not fit, the error lists all of it, and the model is unchanged. If PEFT has trained the embedding
+    or the output layer of a decoder where they are one tensor, they become two, as in PEFT.
     """
     if not isinstance(model, Module):
         raise TypeError(f"load_adapter: model must be a Module, got {written(model)}")
@@ -109,10 +128,15 @@ def load_adapter(model: Module, folder: str | os.PathLike[str]) -> LoRA:
             raise FileNotFoundError(f"{place} must have {name}, got none{pickled}")
     options = _Options.read(place / CONFIG)
     stored = tensor_entries(place / WEIGHTS)
-    plan = _match(model, stored, options, place / WEIGHTS)
+    with _separated(model, stored, place / WEIGHTS):
+        return _load(model, place / WEIGHTS, stored, options)
+
+
+def _load(model: Module, path: Path, stored: _Stored, options: _Options) -> LoRA:
+    plan = _match(model, stored, options, path)
     with use_backend(model.backend):
         device = ops.get_device(next(iter(model.tensors().values())))
-        tensors = map_tensors(place / WEIGHTS, device)
+        tensors = map_tensors(path, device)
         factors = {path: _factors(tensors, found, options) for path, found in _used(plan.layers, tensors).items()}
         whole = {path: source.extract(tensors[key]) for path, (key, source) in plan.whole.items()}
         lora = LoRA.from_factors(
@@ -126,6 +150,66 @@ def load_adapter(model: Module, folder: str | os.PathLike[str]) -> LoRA:
         model.load_state_dict(whole, strict=False)
     lora.rank, lora.alpha = options.rank, options.alpha
     return lora
+
+
+@contextmanager
+def _separated(model: Module, stored: _Stored, where: Path) -> Iterator[None]:
+    """Give the output layer of a decoder weights of its own if a file changes those or the embedding's alone.
+
+    PEFT changes only the module that it was told to train; an error in the block restores the model.
+    """
+    changed = _changed_alone(model, stored, where)
+    if not changed:
+        yield
+        return
+    if not isinstance(model, Decoder):
+        raise UnsupportedError(
+            f"{where}: the embedding and the output layer of {type(model).__name__} must be changed together, since "
+            f"they are one tensor, got {', '.join(changed)}"
+        )
+    config, weight = model.config, model.embedding.weight
+    with use_backend(model.backend):
+        with skip_initialization():
+            head = Linear(weight.shape[1], weight.shape[0], bias=False)
+        head.weight = ops.copy(ops.matrix_transpose(weight))
+        model.head, model.config = head.train(model.training), replace(config, tie_word_embeddings=False)
+    try:
+        yield
+    except BaseException:
+        model.head, model.config = None, config
+        raise
+
+
+def _shared(model: Module) -> dict[str, str]:
+    """Names of weights that are those of another layer, and the names of these."""
+    names = model.duplicates() if isinstance(model, PretrainedModel) else {}
+    return {other: name for other, name in names.items() if name.endswith(".weight")}
+
+
+def _changed_alone(model: Module, stored: _Stored, where: Path) -> list[str]:
+    """Keys of a file for one of two layers that have one weight in the model, unless both have the same there."""
+    keys = {_given_name(key): key for key in stored}
+    found = []
+    for other, name in _shared(model).items():
+        layer = other.rpartition(".")[0]
+        own = [key for given, key in keys.items() if given in (other, name) or given.startswith(f"{layer}.lora_")]
+        if own and not _has_both(keys, other, name, where):
+            found += own
+    return found
+
+
+def _has_both(keys: Mapping[str, str], one: str, other: str, where: Path) -> bool:
+    """Whether a file has equal tensors under two names."""
+    if one not in keys or other not in keys:
+        return False
+    with use_backend("numpy"):
+        tensors = map_tensors(where)
+        return bool(ops.array_equal(tensors[keys[one]], tensors[keys[other]]))
+
+
+def _given_name(key: str) -> str:
+    """Name of a layer or tensor, from its key in a file."""
+    return key.removeprefix(_PREFIX).replace(".base_layer.", ".").replace(".modules_to_save.", ".")
 
 
 class _Options(NamedTuple):
@@ -196,7 +280,7 @@ class _Plan(NamedTuple):
     whole: dict[str, tuple[str, Source]]
 
 
-def _match(model: Module, stored: Mapping[str, tuple[str, tuple[int, ...]]], options: _Options, where: Path) -> _Plan:
+def _match(model: Module, stored: _Stored, options: _Options, where: Path) -> _Plan:
     """Where the file has what; an error lists all that does not fit the model."""
     sources = _sources(model)
     state: dict[str, Any] = model.state_dict()
@@ -211,7 +295,7 @@ def _match(model: Module, stored: Mapping[str, tuple[str, tuple[int, ...]]], opt
     plan = _Plan({}, {})
     extra, wrong = [], []
     for key, (_, shape) in stored.items():
-        given = key.removeprefix(_PREFIX).replace(".base_layer.", ".").replace(".modules_to_save.", ".")
+        given = _given_name(key)
         name = model.renamed(given) if isinstance(model, PretrainedModel) else given
         half = re.fullmatch(r"(.*)\.lora_(?:embedding_)?([AB])(?:\.weight)?", name)
         if half is not None and half[1] in layers:
@@ -222,7 +306,7 @@ def _match(model: Module, stored: Mapping[str, tuple[str, tuple[int, ...]]], opt
             expected = sources[path].stored_shape(tuple(state[path].shape))
             plan.whole[path] = key, sources[path]
             wrong += _misfit(key, shape, expected)
-        else:
+        elif given not in _shared(model):
             extra.append(key)
     missing = [f"the factor {half} of {name}" for name, found in halves.items() for half in "AB" if half not in found]
     for name, found in halves.items():

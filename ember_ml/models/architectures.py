@@ -52,17 +52,24 @@ def architecture_of(model: PretrainedModel) -> str:
     return next(name for name, kind in classes.items() if kind == type(model).__name__)
 
 
-def find_architecture(values: dict[str, Any]) -> type[PretrainedModel]:
-    """Class of the model that the entries of a ``config.json`` describe."""
+def find_architecture(values: dict[str, Any], architecture: str | None = None) -> type[PretrainedModel]:
+    """Class of the model that the entries of a ``config.json`` describe, or the one that is named ``architecture``."""
     model_type, names = values.get("model_type"), values.get("architectures")
     if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
         raise UnsupportedError(f"model_type must be one of {known}, got {model_type!r}")
     module, classes = ARCHITECTURES[model_type]
+    if architecture is not None:
+        if architecture not in classes:
+            raise ValueError(f"architecture must be one of {', '.join(classes)} for {model_type}, got {architecture!r}")
+        names = [architecture]
     if names is None or names == []:
         names = [next(iter(classes))]
     if not isinstance(names, list) or len(names) != 1 or names[0] not in classes:
         known = ", ".join(classes)
-        raise UnsupportedError(f"architectures must be a list of one of {known} for {model_type}, got {names!r}")
+        raise UnsupportedError(
+            f"architectures must be a list of one of {known} for {model_type}, got {names!r}; load with architecture= "
+            "reads the files as another"
+        )
     found: type[PretrainedModel] = getattr(import_module(f"ember_ml.models.{module}"), classes[names[0]])
     return found

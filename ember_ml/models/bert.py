@@ -86,9 +86,10 @@ class Bert(PretrainedModel):
 
     config_class: ClassVar[type[BertConfig]] = BertConfig
     names: ClassVar[Mapping[str, str | Theirs]] = _NAMES
+    base: ClassVar[str] = "bert."
     earlier = _EARLIER
     optional = ("pooler",)
-    ignored = (r"embeddings\.position_ids", r"cls\..*", r"lm_head\..*")
+    ignored = (r"embeddings\.position_ids", r"cls\..*", r"lm_head\..*", r"classifier\..*")
 
     def __init__(self, config: BertConfig, *, pooler: bool = True, dtype: DTypeLike | None = None) -> None:
         self.config = config
@@ -177,17 +178,18 @@ class BertMaskedLM(PretrainedModel):
         "head.norm": "cls.predictions.transform.LayerNorm",
         "head": "cls.predictions",
     }
+    base: ClassVar[str] = "bert."
     earlier = _EARLIER
-    ignored: ClassVar[tuple[str, ...]] = (
-        r"bert\.embeddings\.position_ids",
-        r"bert\.pooler\..*",
-        r"cls\.seq_relationship\..*",
-    )
+    ignored: ClassVar[tuple[str, ...]] = (r"embeddings\.position_ids", r"pooler\..*", r"cls\.seq_relationship\..*")
+    heads = ("head",)
 
     def __init__(self, config: BertConfig, *, dtype: DTypeLike | None = None) -> None:
         self.config = config
         self.encoder = Bert(config, pooler=False, dtype=dtype)
-        self.head = TokenHead(config, dtype=dtype)
+        self.add_head(dtype=dtype)
+
+    def add_head(self, *, dtype: DTypeLike | None = None) -> None:
+        self.head = TokenHead(self.config, dtype=dtype)
 
     def forward(self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, length, vocabulary); the arguments are those of ``Bert``."""
@@ -195,11 +197,16 @@ class BertMaskedLM(PretrainedModel):
         scores = self.head(x, self.encoder.tokens)
         return (scores, states) if hidden_states else scores
 
+    def duplicates(self) -> dict[str, str]:
+        if not self.config.tie_word_embeddings:
+            return {}
+        head, embedding = self.names["head"], self.names["encoder.tokens"]
+        return {f"{head}.decoder.weight": f"{embedding}.weight", f"{head}.decoder.bias": f"{head}.bias"}
+
     def is_ignored(self, name: str) -> bool:
-        # A file may have tied tensors under their other names too; without ties, a bias is not used.
-        head = self.names["head"]
-        tied = (f"{head}.decoder.weight", f"{head}.decoder.bias")
-        return super().is_ignored(name) or name in (tied if self.config.tie_word_embeddings else (f"{head}.bias",))
+        # Without ties, this bias is not used.
+        is_unused = name == f"{self.names['head']}.bias" and not self.config.tie_word_embeddings
+        return super().is_ignored(name) or is_unused
 
 
 class BertClassifier(PretrainedModel):
@@ -207,14 +214,22 @@ class BertClassifier(PretrainedModel):
 
     config_class: ClassVar[type[BertConfig]] = BertConfig
     names: ClassVar[Mapping[str, str | Theirs]] = {**prefixed("encoder", "bert", _NAMES), "classifier": "classifier"}
+    base = "bert."
     earlier = _EARLIER
-    ignored: ClassVar[tuple[str, ...]] = (r"bert\.embeddings\.position_ids",)
+    ignored: ClassVar[tuple[str, ...]] = (r"embeddings\.position_ids",)
+    # Files of a model without a classifier may lack the pooler, which is used by the classifier alone.
+    heads = ("encoder.pooler", "classifier")
 
     def __init__(self, config: BertConfig, *, dtype: DTypeLike | None = None) -> None:
         self.config = config
-        self.encoder = Bert(config, dtype=dtype)
+        self.encoder = Bert(config, pooler=False, dtype=dtype)
         self.dropout = Dropout(config.classifier_rate)
-        self.classifier = Linear(config.hidden_size, config.labels, dtype=dtype)
+        self.add_head(dtype=dtype)
+
+    def add_head(self, *, dtype: DTypeLike | None = None) -> None:
+        size = self.config.hidden_size
+        self.encoder.pooler = Linear(size, size, dtype=dtype)
+        self.classifier = Linear(size, self.config.labels, dtype=dtype)
 
     def forward(self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, classes); the arguments are those of ``Bert``."""
@@ -227,18 +242,20 @@ class Roberta(Bert):
     """RoBERTa without a head; see ``Bert``."""
 
     config_class = RobertaConfig
+    base = "roberta."
 
 
 class RobertaMaskedLM(BertMaskedLM):
     """RoBERTa with a head that scores each token of the vocabulary at each position."""
 
     config_class = RobertaConfig
+    base = "roberta."
     names: ClassVar[Mapping[str, str | Theirs]] = {
         **prefixed("encoder", "roberta", _NAMES),
         "head.norm": "lm_head.layer_norm",
         "head": "lm_head",
     }
-    ignored: ClassVar[tuple[str, ...]] = (r"roberta\.embeddings\.position_ids", r"roberta\.pooler\..*")
+    ignored: ClassVar[tuple[str, ...]] = (r"embeddings\.position_ids", r"pooler\..*")
 
 
 class RobertaClassifier(PretrainedModel):
@@ -250,14 +267,20 @@ class RobertaClassifier(PretrainedModel):
         "dense": "classifier.dense",
         "classifier": "classifier.out_proj",
     }
-    ignored: ClassVar[tuple[str, ...]] = (r"roberta\.embeddings\.position_ids", r"roberta\.pooler\..*")
+    base = "roberta."
+    ignored: ClassVar[tuple[str, ...]] = (r"embeddings\.position_ids", r"pooler\..*")
+    heads = ("dense", "classifier")
 
     def __init__(self, config: RobertaConfig, *, dtype: DTypeLike | None = None) -> None:
         self.config = config
         self.encoder = Bert(config, pooler=False, dtype=dtype)
         self.dropout = Dropout(config.classifier_rate)
-        self.dense = Linear(config.hidden_size, config.hidden_size, dtype=dtype)
-        self.classifier = Linear(config.hidden_size, config.labels, dtype=dtype)
+        self.add_head(dtype=dtype)
+
+    def add_head(self, *, dtype: DTypeLike | None = None) -> None:
+        size = self.config.hidden_size
+        self.dense = Linear(size, size, dtype=dtype)
+        self.classifier = Linear(size, self.config.labels, dtype=dtype)
 
     def forward(self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, classes); the arguments are those of ``Bert``."""

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from ember_ml import ops
 from ember_ml.dtypes import KINDS, as_dtype
-from ember_ml.errors import UnsupportedError
+from ember_ml.errors import UnsupportedError, warn
 from ember_ml.extend import activate, backend_of, current_backend, from_view, load_backend, map_tensors
 from ember_ml.models import files
 from ember_ml.models.architectures import architecture_of, find_architecture
-from ember_ml.models.pretrained import PretrainedModel, Source
+from ember_ml.models.decoder import Decoder
+from ember_ml.models.pretrained import Config, PretrainedModel, Source
 from ember_ml.nn.initializers import skip_initialization
 from ember_ml.nn.modules.lora import Adapted
 from ember_ml.types import DeviceLike, DTypeLike
@@ -28,7 +32,12 @@ _COPIES = 2
 
 
 def load(
-    folder_or_file: str | os.PathLike[str], dtype: DTypeLike | None = None, device: DeviceLike | None = None
+    folder_or_file: str | os.PathLike[str],
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    *,
+    architecture: str | None = None,
+    config: Mapping[str, Any] | None = None,
 ) -> Any:
     """Model in a folder with ``config.json`` and ``model.safetensors``, in evaluation mode, on the active backend.
 
@@ -39,34 +48,117 @@ def load(
         folder_or_file: the folder, a ``.safetensors`` file in it, or an index.
         dtype: dtype of the floating-point parameters, by default those of the files.
         device: device of the parameters, by default the default device.
+        architecture: class to load in place of that in ``config.json``, such as ``"BertForSequenceClassification"``.
+            Tensors of its head that the files lack are initialized, and those of another head are left out.
+        config: entries that replace those of ``config.json``, such as ``{"num_labels": 3}``.
     """
     wanted = None if dtype is None else as_dtype(dtype)
     if wanted is not None and wanted.kind not in KINDS["real floating"]:
         raise TypeError(f"load: dtype must be floating, got {wanted.name}")
     folder, paths, index = files.locate(folder_or_file)
-    values = files.read_config(folder)
-    try:
-        kind = find_architecture(values)
-        config = kind.config_class.from_dict(values)
-    except (TypeError, UnsupportedError, ValueError) as error:
-        raise type(error)(f"{folder / files.CONFIG}: {error}") from error
+    where = index or paths[0]
+    given = files.read_config(folder)
+    values = {**given, **(config or {})}
+    with _naming(folder / files.CONFIG):
+        kind = find_architecture(values, architecture)
+        known = {*given, *kind.config_class.aliases, *(entry.name for entry in fields(kind.config_class))} - {"extra"}
+        unknown = [name for name in values if name not in known]
+        if unknown:
+            raise ValueError(f"config must have entries of {', '.join(sorted(known))}, got {', '.join(unknown)}")
+        entries: Any = kind.config_class.from_dict(values)
     stored = files.find_tensors(paths, index)
-    # Parameters that are replaced next are views that take no memory, on NumPy if the engine has none.
-    engine = current_backend()
-    with activate(engine if engine.has_views else load_backend("numpy")), skip_initialization():
-        try:
-            model = kind(config)
-        except (TypeError, UnsupportedError, ValueError) as error:
-            raise type(error)(f"{folder / files.CONFIG}: {error}") from error
-    sources = _match(model, stored, index or paths[0])
-    model.assign(_read(model, sources, stored, wanted, device))
+    model = _build(kind, entries, folder)
+    names = _full_names(model, stored)
+    copies = [(other, name) for other, name in model.duplicates().items() if other in names and name in names]
+    differing = [names[other] for other, name in copies if not _are_equal(stored, names[other], names[name])]
+    if differing:
+        warn(
+            f"load: tie_word_embeddings is true in {folder / files.CONFIG}, but {where} has another tensor "
+            f"{', '.join(differing)}, so the model is loaded with tie_word_embeddings=False"
+        )
+        model = _build(kind, replace(entries, tie_word_embeddings=False), folder)
+        names = _full_names(model, stored)
+    if isinstance(model, Decoder):
+        _set_generation_config(model, folder)
+    sources = _match(model, names, stored, where, is_chosen=architecture is not None)
+    tensors = _read(sources, stored, wanted, device)
+    if architecture and any(path not in tensors for path in model.state_dict() if _is_below(path, model.heads)):
+        first = next((x for x in tensors.values() if ops.is_float(x)), None)
+        model.add_head(dtype=wanted if first is None else first.dtype)
+    tensors.update((path, ops.asarray(x, device=device)) for path, x in model.tensors().items() if path not in tensors)
+    model.assign(tensors)
     return model.eval()
 
 
-def _match(model: PretrainedModel, stored: dict[str, files.Stored], where: Path) -> dict[str, Source]:
-    """Source of each tensor of the model; an error lists what is missing, left over or of another shape."""
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Begin the message of errors of the configuration with the name of its file."""
+    try:
+        yield
+    except (TypeError, UnsupportedError, ValueError) as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
+def _set_generation_config(model: Decoder, folder: Path) -> None:
+    values = files.read_generation(folder)
+    if values is not None:
+        # A dictionary of no modules, which Module need not look into.
+        object.__setattr__(model, "_generation_config", values)
+        if values.get("eos_token_id") is not None:
+            with _naming(folder / files.GENERATION):
+                _ = model.stop_tokens
+
+
+def _build(kind: type[PretrainedModel], config: Config, folder: Path) -> PretrainedModel:
+    """Model whose parameters are replaced next: views that take no memory, on NumPy if the engine has none."""
+    engine = current_backend()
+    with (
+        activate(engine if engine.has_views else load_backend("numpy")),
+        skip_initialization(),
+        _naming(folder / files.CONFIG),
+    ):
+        return kind(config)
+
+
+def _full_names(model: PretrainedModel, stored: dict[str, files.Stored]) -> dict[str, str]:
+    """Names in the files by those that the model has for them, with ``base`` or without as the model has them."""
+    expected = {source.name for source in model.sources().values()}
+    names: dict[str, str] = {}
+    # A file may have a tensor under two names, of which one is that of the model.
+    for name in sorted(stored, key=lambda name: name not in expected):
+        ours = model.renamed(name)
+        options = (ours, model.base + ours, ours.removeprefix(model.base))
+        found = next((option for option in options if option in expected), ours)
+        names[name if found in names else found] = name
+    for other, name in model.duplicates().items():
+        if other in names and name not in names:
+            names[name] = names.pop(other)
+    return names
+
+
+def _are_equal(stored: dict[str, files.Stored], one: str, other: str) -> bool:
+    if stored[one][1:] != stored[other][1:]:
+        return False
+    with activate(load_backend("numpy")):
+        x, y = (map_tensors(stored[name].path)[name] for name in (one, other))
+        return bool(ops.array_equal(x, y))
+
+
+def _is_below(path: str, layers: tuple[str, ...]) -> bool:
+    return path.startswith(tuple(f"{layer}." for layer in layers))
+
+
+def _match(
+    model: PretrainedModel, names: dict[str, str], stored: dict[str, files.Stored], where: Path, *, is_chosen: bool
+) -> dict[str, Source]:
+    """Source of each tensor of the model that the files have.
+
+    An error lists what is missing, left over or of another shape.
+
+    Args:
+        is_chosen: whether the files may be those of a model with another head.
+    """
     sources = model.sources()
-    names = _with_base(model, sources, stored)
     for layer in model.optional:
         own = {path: source for path, source in sources.items() if path.startswith(f"{layer}.")}
         if not any(source.name in names for source in own.values()):
@@ -80,7 +172,8 @@ def _match(model: PretrainedModel, stored: dict[str, files.Stored], where: Path)
     for path, source in sources.items():
         name = names.get(source.name)
         if name is None:
-            if path not in ties:
+            is_new = is_chosen and _is_below(path, model.heads)
+            if path not in ties and not is_new and not model.is_defaulted(source.name):
                 missing.append(source.name)
             continue
         used.add(name)
@@ -92,7 +185,12 @@ def _match(model: PretrainedModel, stored: dict[str, files.Stored], where: Path)
             misshapen.append(f"  {name} in {actual.path}: {actual.dtype} where the model has floating-point numbers")
         if path not in ties:
             found[path] = source._replace(name=name)
-    extra = [name for ours, name in names.items() if name not in used and not model.is_ignored(ours)]
+    parts = {_part(model, source.name) for path, source in sources.items() if not _is_below(path, model.heads)}
+    extra = [
+        name
+        for ours, name in names.items()
+        if name not in used and not model.is_ignored(ours) and (not is_chosen or _part(model, ours) in parts)
+    ]
     complaints = [f"missing: {', '.join(dict.fromkeys(missing))}"] if missing else []
     complaints += [f"extra: {', '.join(extra)}"] if extra else []
     complaints += ["wrong shape or dtype:", *dict.fromkeys(misshapen)] if misshapen else []
@@ -103,20 +201,13 @@ def _match(model: PretrainedModel, stored: dict[str, files.Stored], where: Path)
     return found
 
 
-def _with_base(model: PretrainedModel, sources: dict[str, Source], stored: dict[str, files.Stored]) -> dict[str, str]:
-    """Names in the files by their full names; files of a model without its head lack the prefix ``base``."""
-    base = model.base
-    expected = {source.name for source in sources.values()}
-    names = {model.renamed(name): name for name in stored}
-    if not base or any(name.startswith(base) for name in names):
-        return names
-    return {name if name in expected else base + name: own for name, own in names.items()}
+def _part(model: PretrainedModel, name: str) -> str:
+    """Part of the model that a tensor belongs to, such as ``encoder``; those of heads are other ones."""
+    return name.removeprefix(model.base).partition(".")[0]
 
 
-def _read(
-    model: PretrainedModel, sources: dict[str, Source], stored: dict[str, files.Stored], dtype: Any, device: Any
-) -> dict[str, Any]:
-    """Tensors of the model by path, of the active backend."""
+def _read(sources: dict[str, Source], stored: dict[str, files.Stored], dtype: Any, device: Any) -> dict[str, Any]:
+    """Tensors by path, of the active backend."""
     by_file: dict[Path, list[tuple[str, Source]]] = {}
     for path, source in sources.items():
         by_file.setdefault(stored[source.name].path, []).append((path, source))
@@ -142,16 +233,14 @@ def _read(
                     copies[path] = pool.submit(copy_context().run, from_view, x, device)
                 del x, stored_tensor
         found.update((path, copy.result()) for path, copy in copies.items())
-    for path, tensor in model.tensors().items():
-        if path not in found:
-            found[path] = ops.asarray(tensor, device=device)
     return found
 
 
 def save(model: PretrainedModel, folder: str | os.PathLike[str], *, max_shard_size: int = _SHARD_SIZE) -> None:
     """Write a model to a folder that ``transformers`` and ``load`` open.
 
-    Each file is replaced atomically, and ``config.json`` is written last.
+    The folder is replaced as a whole: after an error, such as an ``OSError`` for a full disk, it has the earlier model.
+    If the program ends while the files are put in place, it has the earlier model, this one, or none that loads.
 
     Args:
         max_shard_size: number of bytes above which the weights are written to several files with an index.
@@ -172,4 +261,5 @@ def save(model: PretrainedModel, folder: str | os.PathLike[str], *, max_shard_si
     config.pop("torch_dtype", None)
     if len(dtypes) == 1:
         config["dtype"] = dtypes.pop()
-    files.write_folder(Path(folder), config, entries, max_shard_size)
+    generation = model._generation_config if isinstance(model, Decoder) else None
+    files.write_folder(Path(folder), config, generation, entries, max_shard_size)

@@ -127,8 +127,8 @@ class Decoder(PretrainedModel):
         asked = ([states] if hidden_states else []) + ([caches] if cache is not None else [])
         return (scores, *asked) if asked else scores
 
-    def is_ignored(self, name: str) -> bool:
-        return super().is_ignored(name) or (name == "lm_head.weight" and self.config.tie_word_embeddings)
+    def duplicates(self) -> dict[str, str]:
+        return {"lm_head.weight": f"{self.names['embedding']}.weight"} if self.head is None else {}
 
     def generate(
         self,

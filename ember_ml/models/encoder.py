@@ -15,7 +15,10 @@ from ember_ml.types import DTypeLike
 
 @dataclass(frozen=True, kw_only=True)
 class LabeledConfig(Config):
-    """Configuration of an architecture that may have a classifier; ``id2label`` names the classes."""
+    """Configuration of an architecture that may have a classifier; ``id2label`` names the classes.
+
+    ``num_labels`` takes precedence over another number of names, as in transformers.
+    """
 
     num_labels: int | None = None
     id2label: dict[str, Any] | None = None
@@ -24,14 +27,18 @@ class LabeledConfig(Config):
     @property
     def labels(self) -> int:
         """Number of classes: 2 if the configuration does not say."""
-        if self.id2label is not None:
-            return len(self.id2label)
-        return 2 if self.num_labels is None else self.num_labels
+        if self.num_labels is not None:
+            return self.num_labels
+        return 2 if self.id2label is None else len(self.id2label)
 
     def to_dict(self) -> dict[str, Any]:
+        entries = super().to_dict()
+        if self.id2label is not None and self.labels != len(self.id2label):
+            # Names of other classes, in whose place transformers has numbers.
+            del entries["id2label"], entries["label2id"]
         names = ("num_labels", "id2label", "label2id")
         # transformers does not accept null for these.
-        return {key: x for key, x in super().to_dict().items() if key not in names or x is not None}
+        return {key: x for key, x in entries.items() if key not in names or x is not None}
 
     def check(self) -> None:
         if self.labels < 1:

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from ember_ml.dtypes import as_dtype
 from ember_ml.extend import tensor_entries, write_tensors
 from emberlint import atomic
 
 CONFIG = "config.json"
+GENERATION = "generation_config.json"
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+
+# Files of weights that are written, and so removed when another model replaces theirs.
+_WRITTEN = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors")
 
 # Files of other libraries that hold pickles, or weights for other programs.
 _REFUSED = (
@@ -90,6 +96,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     return read_json(path)
 
 
+def read_generation(folder: Path) -> dict[str, Any] | None:
+    """Entries of the ``generation_config.json`` of a folder, if it has one."""
+    path = folder / GENERATION
+    return read_json(path) if path.is_file() else None
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """JSON object in a file."""
     try:
@@ -138,10 +150,16 @@ def _entries(path: Path) -> dict[str, Stored]:
 Entries = Mapping[str, tuple[str, tuple[int, ...], Callable[[], Any]]]
 
 
-def write_folder(folder: Path, config: Mapping[str, Any], entries: Entries, shard_size: int) -> None:
-    """Write ``config.json`` and the tensors, in files of at most ``shard_size`` bytes, with an index of several.
+def write_folder(
+    folder: Path, config: Mapping[str, Any], generation: Mapping[str, Any] | None, entries: Entries, shard_size: int
+) -> None:
+    """Write a model, with its tensors in files of at most ``shard_size`` bytes, and an index of several.
 
-    ``config.json`` is written last, so that a folder that has it is complete; files of an earlier model are removed.
+    All files are written under other names first, so that a full disk leaves the folder as it was. At every moment,
+    the folder has the model that it had, the new one, or none that ``load`` takes.
+
+    Args:
+        generation: entries of ``generation_config.json``; without them, the file stays as it is.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shards: list[dict[str, Any]] = [{}]
@@ -155,17 +173,43 @@ def write_folder(folder: Path, config: Mapping[str, Any], entries: Entries, shar
         sizes[-1] += size
     count = len(shards)
     names = [WEIGHTS] if count == 1 else [f"model-{i + 1:05d}-of-{count:05d}.safetensors" for i in range(count)]
-    old = [path for path in folder.glob("model*.safetensors*") if path.name not in names and path.name != INDEX]
-    for name, shard in zip(names, shards, strict=True):
-        write_tensors(folder / name, shard, {"format": "pt"})
+    texts = {CONFIG: json_text(config)} | ({} if generation is None else {GENERATION: json_text(generation)})
+    is_other = any(_content(folder / name) != text.encode() for name, text in texts.items())
     if count > 1:
         table = {tensor: name for name, shard in zip(names, shards, strict=True) for tensor in shard}
-        atomic.write(folder / INDEX, json_text({"metadata": {"total_size": sum(sizes)}, "weight_map": table}))
-    else:
+        texts[INDEX] = json_text({"metadata": {"total_size": sum(sizes)}, "weight_map": table})
+    # The stack replaces the files that were staged last first: the weights, their index, then config.json.
+    with ExitStack() as stack:
+        for name, text in texts.items():
+            with _staged(stack, folder / name) as file:
+                file.write(text.encode())
+        for name, shard in zip(names, shards, strict=True):
+            with _staged(stack, folder / name) as file:
+                write_tensors(file, shard, {"format": "pt"})
+        # Without config.json, new weights cannot be taken for those of an earlier one; without an index, a mixture of
+        # old and new files cannot be taken for a model.
+        if is_other:
+            (folder / CONFIG).unlink(missing_ok=True)
         (folder / INDEX).unlink(missing_ok=True)
-    for path in old:
-        path.unlink(missing_ok=True)
-    atomic.write(folder / CONFIG, json_text(config))
+        for path in list(folder.iterdir()):
+            if _WRITTEN.fullmatch(path.name) and path.name not in names:
+                path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _staged(stack: ExitStack, path: Path) -> Iterator[BinaryIO]:
+    """File on the disk that replaces ``path`` when ``stack`` is closed, unless something fails before."""
+    file = stack.enter_context(atomic.replacing(path))
+    yield file
+    file.flush()
+    os.fsync(file.fileno())
+    file.close()
+
+
+def _content(path: Path) -> bytes | None:
+    with suppress(FileNotFoundError):
+        return path.read_bytes()
+    return None
 
 
 def nbytes(dtype: str, shape: tuple[int, ...]) -> int:

@@ -41,6 +41,14 @@ class GPT2Config(Config):
     scale_attn_by_inverse_layer_idx: bool = False
     tie_word_embeddings: bool = True
 
+    # Names that transformers takes too.
+    aliases: ClassVar[dict[str, str]] = {
+        "hidden_size": "n_embd",
+        "max_position_embeddings": "n_positions",
+        "num_attention_heads": "n_head",
+        "num_hidden_layers": "n_layer",
+    }
+
 
 class GPT2Layer(Module):
     """Causal attention, then a feed-forward part, each after a normalization and with a residual connection."""
@@ -87,7 +95,7 @@ class GPT2(Decoder):
         "head": "lm_head",
     }
     # Earlier versions of transformers stored the causal mask.
-    ignored = (r"transformer\.h\.\d+\.attn\.(masked_)?bias",)
+    ignored = (r"h\.\d+\.attn\.(masked_)?bias",)
 
     def __init__(self, config: GPT2Config, *, dtype: DTypeLike | None = None) -> None:
         self.config = config

@@ -44,6 +44,8 @@ class LlamaConfig(Config):
     # Entries of earlier versions of transformers, in place of rope_parameters.
     rope_theta: float | None = None
     rope_scaling: dict[str, Any] | None = None
+    # Before the entry of rope_parameters with this name.
+    original_max_position_embeddings: int | None = None
     attention_bias: bool = False
     attention_dropout: float | None = 0.0
     mlp_bias: bool = False
@@ -58,7 +60,10 @@ class LlamaConfig(Config):
     def to_dict(self) -> dict[str, Any]:
         entries = super().to_dict()
         # transformers does not take null for these; absent, they have their defaults.
-        optional = ("rope_parameters", "rope_theta", "rope_scaling", "head_dim", "hidden_activation", "layer_types")
+        optional = (
+            "rope_parameters", "rope_theta", "rope_scaling", "original_max_position_embeddings", "head_dim",
+            "hidden_activation", "layer_types",
+        )  # fmt: skip
         return {name: value for name, value in entries.items() if value is not None or name not in optional}
 
     def rotation(self) -> tuple[float, Mapping[str, Any]]:
@@ -67,8 +72,20 @@ class LlamaConfig(Config):
         base = options.pop("rope_theta", self.rope_theta or self.default_theta)
         if type(base) not in (int, float) or base <= 0:
             raise ValueError(f"rope_theta must be a number > 0, got {base!r}")
-        options.setdefault("original_max_position_embeddings", self.max_position_embeddings)
+        name = "original_max_position_embeddings"
+        options[name] = self.original_max_position_embeddings or options.get(name) or self.max_position_embeddings
         return float(base), options
+
+    @property
+    def max_positions(self) -> int:
+        """Greatest length of a sequence: ``max_position_embeddings``, or that times the factor of the positions."""
+        length, (_, options) = self.max_position_embeddings, self.rotation()
+        kind = options.get("rope_type", options.get("type"))
+        # Other files have the length after scaling as max_position_embeddings.
+        is_scaled = kind == "linear" or (
+            kind in ("yarn", "llama3") and options["original_max_position_embeddings"] == length
+        )
+        return int(length * options["factor"]) if is_scaled else length
 
     def window(self, layer: int) -> int | None:
         """Number of positions that a layer attends to; ``None`` for all."""
@@ -289,7 +306,7 @@ class Llama(Decoder):
         "head": "lm_head",
     }
     # Earlier versions of transformers stored the frequencies.
-    ignored = (r"model\.layers\.\d+\.self_attn\.rotary_emb\.inv_freq",)
+    ignored = (r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq",)
 
     def __init__(self, config: LlamaConfig, *, dtype: DTypeLike | None = None) -> None:
         self.config = config
@@ -304,7 +321,7 @@ class Llama(Decoder):
 
     @property
     def max_positions(self) -> int:
-        return int(self.config.max_position_embeddings)
+        return int(self.config.max_positions)
 
     def embed(self, tokens: Any, positions: Any) -> tuple[Any, dict[str, Any]]:
         x: Any = self.embedding(tokens)

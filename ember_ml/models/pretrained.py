@@ -38,8 +38,13 @@ class Config:
         hints = get_type_hints(cls)
         names = {entry.name for entry in dataclasses.fields(cls)} - {"extra"}
         given = {cls.aliases.get(name, name): value for name, value in values.items()}
-        own = {name: value for name, value in given.items() if name in names}
         wrong = [
+            f"{name} must be {values[other]!r} as {other}, which is another name for it, got {values[name]!r}"
+            for other, name in cls.aliases.items()
+            if other in values and name in values and values[other] != values[name]
+        ]
+        own = {name: value for name, value in given.items() if name in names}
+        wrong += [
             f"{name} must be {_written_type(hints[name])}, got {value!r}"
             for name, value in own.items()
             if not _is_of(value, hints[name])
@@ -137,25 +142,36 @@ class PretrainedModel(Module):
     - ``config_class``: its subclass of ``Config``.
     - ``names``: the name in files of each layer or tensor by its path; ``{}`` in both is a number. The longest path
       wins. Layouts are those of ``torch.nn`` unless a ``Theirs`` says otherwise.
-    - ``base``: prefix of the names that files of the model without its head do not have.
-    - ``ignored``: patterns (regular expressions) of names in files that are not loaded.
+    - ``base``: prefix of the names of the model without its head, in files of a model with a head.
+    - ``ignored``: patterns (regular expressions) of names in files, without ``base``, that are not loaded.
+    - ``defaulted``: patterns of names that a file may lack, where the model keeps its initial values.
     - ``earlier``: patterns (regular expressions) in names of files of other versions, and what replaces them.
     - ``later``: patterns in names of files, and what replaces them in the names that adapters have.
     - ``optional``: paths of layers that the model does without if a file has none of their tensors.
+    - ``heads``: paths of the layers that ``add_head`` adds to those of a model without a head.
     """
 
     config_class: ClassVar[type[Config]]
     names: ClassVar[Mapping[str, str | Theirs]]
     base: ClassVar[str] = ""
     ignored: ClassVar[tuple[str, ...]] = ()
+    defaulted: ClassVar[tuple[str, ...]] = ()
     earlier: ClassVar[Mapping[str, str]] = {}
     later: ClassVar[Mapping[str, str]] = {}
     optional: ClassVar[tuple[str, ...]] = ()
+    heads: ClassVar[tuple[str, ...]] = ()
 
     config: Any
 
     def __init__(self, config: Any, *, dtype: DTypeLike | None = None) -> None:
         raise NotImplementedError(f"{type(self).__name__}: a subclass of PretrainedModel must define __init__")
+
+    def add_head(self, *, dtype: DTypeLike | None = None) -> None:
+        """Assign new layers to the paths ``heads``."""
+
+    def duplicates(self) -> dict[str, str]:
+        """Names that files may have for a second copy of a tensor, and the name of the tensor."""
+        return {}
 
     def sources(self) -> dict[str, Source]:
         """Where a file has each tensor of ``state_dict()``, by its path."""
@@ -200,7 +216,12 @@ class PretrainedModel(Module):
 
     def is_ignored(self, name: str) -> bool:
         """Whether a tensor of a file is not loaded."""
-        return any(re.fullmatch(pattern, name) for pattern in self.ignored)
+        rest = name.removeprefix(self.base)
+        return name in self.duplicates() or any(re.fullmatch(pattern, rest) for pattern in self.ignored)
+
+    def is_defaulted(self, name: str) -> bool:
+        """Whether a file may lack a tensor."""
+        return any(re.fullmatch(pattern, name) for pattern in self.defaulted)
 
 
 def _substituted(patterns: Mapping[str, str], text: str) -> str:
@@ -228,8 +249,10 @@ def _find(names: Mapping[str, str | Theirs], pattern: str, model: str) -> Theirs
 # Names of activations in config.json that are other ones here, with options.
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "gelu_new": partial(ops.gelu, approximate=True),
+    "gelu_fast": partial(ops.gelu, approximate=True),
     "gelu_pytorch_tanh": partial(ops.gelu, approximate=True),
     "gelu": ops.gelu,
+    "gelu_python": ops.gelu,
     "relu": ops.relu,
     "silu": ops.silu,
     "swish": ops.silu,

@@ -103,6 +103,9 @@ _NAMES = {
     "stages.{}.{}.shortcut": "encoder.stages.{}.layers.{}.shortcut",
 }
 
+# Files of other libraries, and of early versions of torch, do not count the batches of the training.
+_DEFAULTED = (r".*\.num_batches_tracked",)
+
 
 class ResNet(PretrainedModel):
     """ResNet without a head: a vector for each position of the last stage, and their mean.
@@ -112,6 +115,9 @@ class ResNet(PretrainedModel):
 
     config_class: ClassVar[type[ResNetConfig]] = ResNetConfig
     names: ClassVar[Mapping[str, str | Theirs]] = _NAMES
+    base = "resnet."
+    ignored = (r"classifier\..*",)
+    defaulted = _DEFAULTED
 
     def __init__(self, config: ResNetConfig, *, dtype: DTypeLike | None = None) -> None:
         self.config = config
@@ -151,11 +157,17 @@ class ResNetClassifier(PretrainedModel):
         **prefixed("encoder", "resnet", _NAMES),
         "classifier": "classifier.1",
     }
+    base = "resnet."
+    defaulted = _DEFAULTED
+    heads = ("classifier",)
 
     def __init__(self, config: ResNetConfig, *, dtype: DTypeLike | None = None) -> None:
         self.config = config
         self.encoder = ResNet(config, dtype=dtype)
-        self.classifier = Linear(config.hidden_sizes[-1], config.labels, dtype=dtype)
+        self.add_head(dtype=dtype)
+
+    def add_head(self, *, dtype: DTypeLike | None = None) -> None:
+        self.classifier = Linear(self.config.hidden_sizes[-1], self.config.labels, dtype=dtype)
 
     def forward(self, images: Any, *, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, classes); the arguments are those of ``ResNet``."""

@@ -87,8 +87,9 @@ class ViT(PretrainedModel):
     names: ClassVar[Mapping[str, str | Theirs]] = _NAMES
     earlier = _EARLIER
     later = _LATER
+    base = "vit."
     optional = ("pooler",)
-    ignored = (r"embeddings\.mask_token", r"decoder\..*")
+    ignored = (r"embeddings\.mask_token", r"decoder\..*", r"classifier\..*")
 
     def __init__(self, config: ViTConfig, *, pooler: bool = True, dtype: DTypeLike | None = None) -> None:
         self.config = config
@@ -144,12 +145,17 @@ class ViTClassifier(PretrainedModel):
     names: ClassVar[Mapping[str, str | Theirs]] = {**prefixed("encoder", "vit", _NAMES), "classifier": "classifier"}
     earlier = _EARLIER
     later = _LATER
-    ignored = (r"vit\.pooler\..*",)
+    base = "vit."
+    ignored = (r"embeddings\.mask_token", r"pooler\..*")
+    heads = ("classifier",)
 
     def __init__(self, config: ViTConfig, *, dtype: DTypeLike | None = None) -> None:
         self.config = config
         self.encoder = ViT(config, pooler=False, dtype=dtype)
-        self.classifier = Linear(config.hidden_size, config.labels, dtype=dtype)
+        self.add_head(dtype=dtype)
+
+    def add_head(self, *, dtype: DTypeLike | None = None) -> None:
+        self.classifier = Linear(self.config.hidden_size, self.config.labels, dtype=dtype)
 
     def forward(self, images: Any, *, interpolate: bool = False, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, classes); the arguments are those of ``ViT``."""

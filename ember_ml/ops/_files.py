@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ember_ml import backend as _backends
 from ember_ml.ops.creation import asarray
@@ -64,14 +65,17 @@ def from_view(array: Any, device: DeviceLike | None = None) -> Tensor:
 
 
 def write_tensors(
-    path: StrPath, entries: Mapping[str, tuple[str, tuple[int, ...], Callable[[], Any]]], metadata: Mapping[str, str]
+    path: StrPath | BinaryIO,
+    entries: Mapping[str, tuple[str, tuple[int, ...], Callable[[], Any]]],
+    metadata: Mapping[str, str],
 ) -> None:
     """Replace a safetensors file atomically; each tensor is made when it is written, so one at a time is in memory.
 
     Args:
+        path: path of the file, or a file that is open for writing.
         entries: by name, the dtype and the shape of a tensor, and a function that returns it, on any engine.
         metadata: strings to store in the file.
     """
     files = host_files()
-    with atomic.replacing(path) as file:
+    with atomic.replacing(path) if isinstance(path, str | PathLike) else nullcontext(path) as file:
         files.write_entries(file, {name: files.Entry(*entry) for name, entry in entries.items()}, metadata)

@@ -57,3 +57,10 @@ def test_a_published_model_computes_what_it_does_in_transformers(
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     similar, other = means[1:] @ means[0]
     assert similar > other + 0.2
+
+
+def test_texts_are_neither_padded_nor_cut(folder: Path, inputs: dict[str, Any]) -> None:
+    tokenizer = models.load_tokenizer(folder)
+    rows = zip(inputs["input_ids"].tolist(), inputs["attention_mask"].sum(axis=1), strict=True)
+    assert [tokenizer.encode(text) for text in SENTENCES] == [row[:length] for row, length in rows]
+    assert len(tokenizer.encode("sunny " * 1000)) > 1000

@@ -111,6 +111,10 @@ def load_tokenizer(folder: Any) -> Tokenizer:
             "load_tokenizer: the package tokenizers must be installed: pip install 'ember-ml[models]'"
         ) from None
     try:
-        return _Adapter(Inner.from_file(str(path)))
+        inner = Inner.from_file(str(path))
     except Exception as error:
         raise ValueError(f"{path} must be a file of the tokenizers package, got {error}") from error
+    # Options of batches, which some published files have: a prompt has the tokens of its text alone, and all of them.
+    inner.no_padding()
+    inner.no_truncation()
+    return _Adapter(inner)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.extend import activate, load_backend
 from ember_ml.models.encoder import text_inputs
 from ember_ml.models.generation import Programs, generate, stream
 from ember_ml.models.pretrained import PretrainedModel
@@ -104,28 +105,30 @@ class Decoder(PretrainedModel):
                 f"{type(self).__name__}: tokens must have a length of at most {self.max_positions}, the number of "
                 f"positions of the model, got {tokens.shape[1]}"
             )
-        on = ops.get_device(self.embedding.weight)
-        if positions is None:
-            if is_step:
-                positions = ops.reshape(ops.asarray(at, dtype="int64", device=on), (1,))
-            else:
-                positions = ops.arange(tokens.shape[1], dtype="int64", device=on)
-        if mask is not None:
-            mask = ops.reshape(ops.not_equal(mask, 0), (mask.shape[0], 1, 1, mask.shape[1]))
-        x, options = self.embed(tokens, positions)
-        states, caches = [x], []
-        for index, layer in enumerate(self.layers):
-            if cache is None:
-                x = layer(x, mask=mask, **options)
-            else:
-                x, kept = layer(x, mask=mask, cache=cache[index] if is_step else cache, at=at, **options)
-                caches.append(kept)
-            states.append(x)
-        x = self.norm(x[:, -1:] if last and not hidden_states else x)
-        states[-1] = x
-        scores = self.score(x[:, -1:] if last else x)
-        asked = ([states] if hidden_states else []) + ([caches] if cache is not None else [])
-        return (scores, *asked) if asked else scores
+        # Positions and masks are created on the engine of the weights, whichever is active.
+        with activate(load_backend(self.backend)):
+            on = ops.get_device(self.embedding.weight)
+            if positions is None:
+                if is_step:
+                    positions = ops.reshape(ops.asarray(at, dtype="int64", device=on), (1,))
+                else:
+                    positions = ops.arange(tokens.shape[1], dtype="int64", device=on)
+            if mask is not None:
+                mask = ops.reshape(ops.not_equal(mask, 0), (mask.shape[0], 1, 1, mask.shape[1]))
+            x, options = self.embed(tokens, positions)
+            states, caches = [x], []
+            for index, layer in enumerate(self.layers):
+                if cache is None:
+                    x = layer(x, mask=mask, **options)
+                else:
+                    x, kept = layer(x, mask=mask, cache=cache[index] if is_step else cache, at=at, **options)
+                    caches.append(kept)
+                states.append(x)
+            x = self.norm(x[:, -1:] if last and not hidden_states else x)
+            states[-1] = x
+            scores = self.score(x[:, -1:] if last else x)
+            asked = ([states] if hidden_states else []) + ([caches] if cache is not None else [])
+            return (scores, *asked) if asked else scores
 
     def duplicates(self) -> dict[str, str]:
         return {"lm_head.weight": f"{self.names['embedding']}.weight"} if self.head is None else {}

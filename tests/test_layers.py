@@ -17,7 +17,7 @@ import torch
 from layers import CASES, floats
 
 import ember_ml
-from ember_ml import nn, ops
+from ember_ml import nn, ops, tree
 from ember_ml.backend import Backend
 from ember_ml.testing.comparison import assert_same, host
 from ember_ml.transform import checkpoint, grad, hessian, value_and_grad, vmap
@@ -93,6 +93,20 @@ def test_gradients_on_every_engine(case: str) -> None:
 
 def _loss(result: Any) -> Any:
     return ops.mean(ops.square(ops.add(_first(result), 0.5)))
+
+
+@every_case
+def test_a_layer_computes_where_its_tensors_are(case: str, backend: Backend) -> None:
+    """NumPy arrays are computed by the active backend, so they are left out."""
+    layer, inputs = made(case)
+    layer.eval()
+    expected = layer(*inputs)
+    for other in () if backend.name == "numpy" else ember_ml.get_available_backends():
+        with ember_ml.use_backend(other):
+            found = layer(*inputs)
+        for ours, theirs in zip(tree.leaves(found), tree.leaves(expected), strict=True):
+            assert type(ours) is type(theirs)
+        assert_same(found, expected)
 
 
 @every_case

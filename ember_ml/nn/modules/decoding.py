@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ember_ml import ops
+from ember_ml.extend import activate, backend_of, current_backend, unwrap
 from ember_ml.nn.modules.attention import attend
 from ember_ml.nn.modules.checks import check_sizes, find_activation
 from ember_ml.nn.modules.linear import Linear
@@ -51,7 +53,8 @@ class RotaryEmbedding(Module):
             positions: of the shape (length) or (batch, length).
             dtype: dtype of the result; the angles are computed in float32.
         """
-        frequencies = ops.asarray(self._frequencies, dtype="float32", device=ops.get_device(positions))
+        with _on_engine_of(positions):
+            frequencies = ops.asarray(self._frequencies, dtype="float32", device=ops.get_device(positions))
         angles: Any = ops.multiply(ops.expand_dims(ops.cast(positions, "float32"), axis=-1), frequencies)
         cosine, sine = ops.cos(angles), ops.sin(angles)
         if self._factor != 1.0:
@@ -61,6 +64,11 @@ class RotaryEmbedding(Module):
         shape = (batch, angles.shape[-2], 1, self.dim)
         first, second = (ops.cast(ops.reshape(x, shape), dtype) for x in pairs)
         return first, second
+
+
+def _on_engine_of(x: Any) -> AbstractContextManager[None]:
+    """Context manager in which tensors are created on the engine of ``x``; on the active one for an array or a list."""
+    return activate(backend_of(unwrap(x), host=False) or current_backend())
 
 
 def _block(mask: Any, queries: slice, keys: slice) -> Any:
@@ -265,11 +273,12 @@ class CausalSelfAttention(Module):
             q, k = self.query_norm(q), self.key_norm(k)
         if rotation is not None:
             q, k = _rotate(q, rotation), _rotate(k, rotation)
-        if cache is None or is_integer(cache):
-            mixed = self._attend_before(q, k, v, mask)
-            stored = None if cache is None else tuple(self._padded(x, operator.index(cache)) for x in (k, v))
-        else:
-            mixed, stored = self._step(q, k, v, cache, at, mask)
+        with _on_engine_of(q):
+            if cache is None or is_integer(cache):
+                mixed = self._attend_before(q, k, v, mask)
+                stored = None if cache is None else tuple(self._padded(x, operator.index(cache)) for x in (k, v))
+            else:
+                mixed, stored = self._step(q, k, v, cache, at, mask)
         batch, length = mixed.shape[:2]
         y = self.out(ops.reshape(mixed, (batch, length, self.num_heads * self._size)))
         return y if cache is None else (y, stored)

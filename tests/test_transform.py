@@ -712,7 +712,8 @@ class TestCheckpoint:
         checkpoint(f)(ops.asarray(X))
         assert count == 1
         grad(checkpoint(f))(ops.asarray(X))
-        assert count > 2
+        # JAX traces the function once, and repeats what it traced.
+        assert count > (1 if backend.name == "jax" else 2)
 
     def test_models(self, backend: Backend) -> None:
         expected = value_and_grad(loss)(Affine(), ops.asarray(X))

@@ -299,6 +299,10 @@ class TransformOptions(Protocol):
         Absent: false.
         """
 
+    @property
+    def REPEATS_DRAWS(self) -> bool:  # noqa: N802
+        """Whether ``remembered`` repeats draws of the engine's own generator. Absent: false; none are made there."""
+
     def is_traced(self, x: Tensor, /) -> bool:
         """Whether operations on ``x`` are recorded. Absent: the library keeps track of differentiated tensors."""
 

@@ -208,41 +208,53 @@ def draw() -> tuple[int, int]:
     return own_stream().next()
 
 
-Position: TypeAlias = tuple[Block | Stream | None, int, Rows | None]
+Position: TypeAlias = tuple[Block | Stream | None, int, Rows | None, int]
 
 
 def position() -> Position:
-    """Current source of draws of this thread, its number of draws, and its rows, for ``repeated``."""
+    """Source of draws of this thread, its number of draws, its rows and depth of ``native``, for ``repeated``."""
     source = here.block or (here.stream if here.epoch == _process.epoch else None)
-    return source, 0 if source is None else source.count, here.rows
+    return source, 0 if source is None else source.count, here.rows, here.native
 
 
-def since(source: Block | Stream | None, start: int, rows: Rows | None) -> Position:
+def since(source: Block | Stream | None, start: int, rows: Rows | None, native: int) -> Position:
     """Position to repeat from. A thread without a source at the time has since drawn from its own stream."""
-    return position()[0] if source is None else source, start, rows
+    return position()[0] if source is None else source, start, rows, native
 
 
 @contextmanager
-def repeated(source: Block | Stream | None, start: int, rows: Rows | None) -> Iterator[None]:
+def repeated(source: Block | Stream | None, start: int, rows: Rows | None, native: int) -> Iterator[None]:
     """Context manager that repeats the draws made from a position on. Afterwards the stream continues.
 
-    It may be used in another thread, such as one in which an engine computes gradients.
+    It may be used in another thread, such as one in which an engine computes gradients. The engine repeats the draws
+    of its own generator itself.
     """
-    if source is None:
-        yield  # nothing was drawn
-        return
-    block, stream, epoch, later, own = here.block, here.stream, here.epoch, source.count, here.rows
+    block, stream, epoch, own, depth = here.block, here.stream, here.epoch, here.rows, here.native
+    later = 0 if source is None else source.count
     if isinstance(source, Block):
         here.block = source
-    else:
+    elif source is not None:
         here.block, here.stream, here.epoch = None, source, _process.epoch
-    source.count, here.rows = start, rows
+    if source is not None:
+        source.count = start
+    here.rows, here.native = rows, native
     try:
         yield
     finally:
-        # The first run may have drawn less, if it ended with an error.
-        source.count = max(source.count, later)
-        here.block, here.stream, here.epoch, here.rows = block, stream, epoch, own
+        if source is not None:
+            # The first run may have drawn less, if it ended with an error.
+            source.count = max(source.count, later)
+        here.block, here.stream, here.epoch, here.rows, here.native = block, stream, epoch, own, depth
+
+
+@contextmanager
+def without_native() -> Iterator[None]:
+    """Context manager in which draws are those of the stream, also inside ``native``."""
+    depth, here.native = here.native, 0
+    try:
+        yield
+    finally:
+        here.native = depth
 
 
 def state() -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from ember_ml import dispatch
@@ -10,6 +11,7 @@ from ember_ml import tree as _tree
 from ember_ml.dispatch import is_tensor
 from ember_ml.dtypes import written
 from ember_ml.ops import creation
+from ember_ml.random import threefry
 from ember_ml.transform.call import Call, F, is_compiled, named, unpacking, watch
 from ember_ml.transform.captures import captures_of, with_captures
 from ember_ml.transform.leaves import find_backend
@@ -82,7 +84,8 @@ def _check_captures(f: Callable[..., Any], arguments: Any, call: Call) -> None:
 def checkpoint(f: F) -> F:
     """``f`` with rematerialization: intermediate values are recomputed for the gradient, which saves memory.
 
-    ``f`` may be a module, or close over modules and tensors. The recomputation draws the same random numbers.
+    ``f`` may be a module, or close over modules and tensors. The recomputation draws the same random numbers. In
+    ``random.native()``, NumPy and MLX cannot repeat what their generators drew, so ``f`` draws from the current stream.
 
     >>> from ember_ml import grad, ops
     >>> layer = checkpoint(lambda x: ops.sum(ops.exp(ops.sin(x))))
@@ -102,7 +105,8 @@ def checkpoint(f: F) -> F:
             strict=False,
             everything=True,
         )
-        found = call.engine.remembered(call.joined, call.tensors)
+        with nullcontext() if getattr(call.engine, "REPEATS_DRAWS", False) else threefry.without_native():
+            found = call.engine.remembered(call.joined, call.tensors)
         call.close(found[call.count :])
         return call.result(found[: call.count])
 

@@ -20,6 +20,7 @@ from ember_ml.backend.jax.core import is_traced as _is_traced
 from ember_ml.backend.jax.gradients import with_pullback
 
 EXPIRES = True
+REPEATS_DRAWS = True
 
 Tensors: TypeAlias = tuple[Array, ...]
 Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]

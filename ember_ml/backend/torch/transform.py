@@ -23,6 +23,8 @@ from ember_ml.errors import UnsupportedError
 Tensors: TypeAlias = tuple[torch.Tensor, ...]
 Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
 
+REPEATS_DRAWS = True
+
 
 class _Depth(threading.local):
     """Nesting depth of gradients in this thread."""

@@ -68,7 +68,8 @@ def load(
         entries: Any = kind.config_class.from_dict(values)
     stored = files.find_tensors(paths, index)
     model = _build(kind, entries, folder)
-    names = _full_names(model, stored)
+    sources = model.sources()
+    names = _full_names(model, sources, stored)
     copies = [(other, name) for other, name in model.duplicates().items() if other in names and name in names]
     differing = [names[other] for other, name in copies if not _are_equal(stored, names[other], names[name])]
     if differing:
@@ -77,11 +78,12 @@ def load(
             f"{', '.join(differing)}, so the model is loaded with tie_word_embeddings=False"
         )
         model = _build(kind, replace(entries, tie_word_embeddings=False), folder)
-        names = _full_names(model, stored)
+        sources = model.sources()
+        names = _full_names(model, sources, stored)
     if isinstance(model, Decoder):
         _set_generation_config(model, folder)
-    sources = _match(model, names, stored, where, is_chosen=architecture is not None)
-    tensors = _read(sources, stored, wanted, device)
+    matched = _match(model, sources, names, stored, where, is_chosen=architecture is not None)
+    tensors = _read(matched, stored, wanted, device)
     if architecture and any(path not in tensors for path in model.state_dict() if _is_below(path, model.heads)):
         first = next((x for x in tensors.values() if ops.is_float(x)), None)
         model.add_head(dtype=wanted if first is None else first.dtype)
@@ -120,9 +122,9 @@ def _build(kind: type[PretrainedModel], config: Config, folder: Path) -> Pretrai
         return kind(config)
 
 
-def _full_names(model: PretrainedModel, stored: dict[str, files.Stored]) -> dict[str, str]:
+def _full_names(model: PretrainedModel, sources: dict[str, Source], stored: dict[str, files.Stored]) -> dict[str, str]:
     """Names in the files by those that the model has for them, with ``base`` or without as the model has them."""
-    expected = {source.name for source in model.sources().values()}
+    expected = {source.name for source in sources.values()}
     names: dict[str, str] = {}
     # A file may have a tensor under two names, of which one is that of the model.
     for name in sorted(stored, key=lambda name: name not in expected):
@@ -149,7 +151,13 @@ def _is_below(path: str, layers: tuple[str, ...]) -> bool:
 
 
 def _match(
-    model: PretrainedModel, names: dict[str, str], stored: dict[str, files.Stored], where: Path, *, is_chosen: bool
+    model: PretrainedModel,
+    sources: dict[str, Source],
+    names: dict[str, str],
+    stored: dict[str, files.Stored],
+    where: Path,
+    *,
+    is_chosen: bool,
 ) -> dict[str, Source]:
     """Source of each tensor of the model that the files have.
 
@@ -158,7 +166,6 @@ def _match(
     Args:
         is_chosen: whether the files may be those of a model with another head.
     """
-    sources = model.sources()
     for layer in model.optional:
         own = {path: source for path, source in sources.items() if path.startswith(f"{layer}.")}
         if not any(source.name in names for source in own.values()):

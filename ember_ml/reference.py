@@ -162,12 +162,32 @@ _TORCH_STYLE = re.compile(
 )
 
 
+# Where torch has names that ``spellings.NAMES`` lists in our modules.
+_TORCH_PLACES = {
+    "nn.initializers.": "nn.init.",
+    "optim.CosineAnnealingLR": "optim.lr_scheduler.CosineAnnealingLR",
+    "optim.clip_grad_norm_": "nn.utils.clip_grad_norm_",
+    "optim.schedules.": "optim.lr_scheduler.",
+}
+
+
+def _torch_name(name: str) -> str:
+    """The name that torch has, below ``torch``, for a key of ``spellings.NAMES``."""
+    place = next((place for place in _TORCH_PLACES if name.startswith(place)), "")
+    return _TORCH_PLACES.get(place, "") + name.removeprefix(place)
+
+
 def _foreign_names(torch: bool) -> Callable[[], str]:
     """Table of the names of torch or of Keras for layers, optimizers and the like that have another name here."""
-    return lambda: table(
-        ["torch" if torch else "Keras and others", "Ember ML"],
-        [[f"`{name}`", meant] for name, meant in spellings.NAMES.items() if bool(_TORCH_STYLE.search(name)) == torch],
-    )
+
+    def text() -> str:
+        found = {name: meant for name, meant in spellings.NAMES.items() if bool(_TORCH_STYLE.search(name)) == torch}
+        if torch:
+            found = dict(sorted((_torch_name(name), meant) for name, meant in found.items()))
+        head = ["torch" if torch else "Keras and others", "Ember ML"]
+        return table(head, [[f"`{name}`", meant] for name, meant in found.items()])
+
+    return text
 
 
 TABLES: dict[str, Callable[[], str]] = {

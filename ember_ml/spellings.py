@@ -96,7 +96,6 @@ MEANT: dict[str, tuple[str, ...]] = {
     "A": ("x", "x1", "a"),
     "B": ("x2", "b"),
     "N": ("n",),
-    "T_max": ("steps",),
     "a": ("x", "x1", "low"),
     "a_max": ("max",),
     "a_min": ("min",),
@@ -179,7 +178,6 @@ MEANT: dict[str, tuple[str, ...]] = {
     "split_size_or_sections": ("indices_or_sections",),
     "src": ("updates",),
     "start": ("low",),
-    "step_size": ("every",),
     "steps": ("num",),
     "target": ("y_true",),
     "tensor": ("x",),
@@ -199,12 +197,15 @@ MEANT: dict[str, tuple[str, ...]] = {
 
 # What to do instead of giving an option that no parameter stands for, also of one function alone.
 NOTES: dict[str, str] = {
+    "T_max": "did you mean steps=, which counts optimizer steps: T_max * len(loader)",
     "activation": "write an activation after the layer, such as nn.ReLU()",
     "add.alpha": "multiply by it first: ops.add(x, ops.multiply(alpha, y))",
     "batch_first": "the first axis is always the batch; leave it out",
     "fit.callbacks": "did you mean Trainer(..., callbacks=)",
     "fit.metrics": "did you mean Trainer(..., metrics=)",
     "fit.optimizer": "did you mean Trainer(..., optimizer=)",
+    "flatten.end_dim": "did you mean ops.reshape",
+    "flatten.start_dim": "did you mean nn.Flatten(), which keeps the batch, or ops.reshape",
     "foreach": "leave it out",
     "fused": "leave it out; fused updates are used where an engine has them",
     "ignore_index": "did you mean reduction='none', and a mask",
@@ -214,6 +215,7 @@ NOTES: dict[str, str] = {
     "out": "use the result instead; nothing is written in place",
     "params": "pass the parameters to update",
     "rounding_mode": "did you mean ops.floor_divide, or ops.trunc of the quotient",
+    "step_size": "did you mean every=, which counts optimizer steps: step_size * len(loader)",
     "sub.alpha": "multiply by it first: ops.subtract(x, ops.multiply(alpha, y))",
     "subtract.alpha": "multiply by it first: ops.subtract(x, ops.multiply(alpha, y))",
 }
@@ -278,17 +280,17 @@ NAMES: dict[str, str] = {
     "nn.initializers.xavier_uniform_": "nn.initializers.glorot_uniform, which returns a tensor",
     "nn.layers": "nn.modules",
     "nn.utils": "optim.clip_by_global_norm, if gradients are to be clipped",
-    "optim.CosineAnnealingLR": "optim.schedules.cosine",
+    "optim.CosineAnnealingLR": "optim.schedules.cosine, whose steps= counts optimizer steps",
     "optim.clip_grad_norm_": "optim.clip_by_global_norm, which returns the gradients",
     "optim.lr_scheduler": "optim.schedules",
-    "optim.schedules.CosineAnnealingLR": "optim.schedules.cosine",
+    "optim.schedules.CosineAnnealingLR": "optim.schedules.cosine, whose steps= counts optimizer steps",
     "optim.schedules.CosineDecay": "optim.schedules.cosine",
     "optim.schedules.ExponentialDecay": "optim.schedules.exponential",
-    "optim.schedules.ExponentialLR": "optim.schedules.exponential",
-    "optim.schedules.LinearLR": "optim.schedules.linear",
+    "optim.schedules.ExponentialLR": "optim.schedules.exponential, whose factor= applies to every optimizer step",
+    "optim.schedules.LinearLR": "optim.schedules.linear, whose steps= counts optimizer steps",
     "optim.schedules.OneCycleLR": "optim.schedules.one_cycle",
     "optim.schedules.SequentialLR": "optim.schedules.joined",
-    "optim.schedules.StepLR": "optim.schedules.step",
+    "optim.schedules.StepLR": "optim.schedules.step, whose every= counts optimizer steps",
     "optim.schedules.cosine_decay_schedule": "optim.schedules.cosine",
     "training.AUROC": "training.AUC",
     "training.BackupAndRestore": "training.Checkpoint",
@@ -306,7 +308,7 @@ NAMES: dict[str, str] = {
     "layers": "nn",
     "losses": "ops",
     "metrics": "training",
-    "no_grad": "stop_gradient",
+    "no_grad": "stop_gradient for a tensor, and nothing for a model, whose calls are not recorded",
     "optimizers": "optim",
 }
 
@@ -504,7 +506,42 @@ def unknown_name(
     if hint and f"{module}.{name}" not in sys.modules and _is_importing(sys._getframe(2)):
         # Python replaces an AttributeError by an error without a hint.
         return ImportError(f"cannot import name {name!r} from {module!r}{hint}", name=module)
-    return AttributeError(f"{message}{hint}")
+    # With a name but no object, Python adds no suggestion of its own.
+    return AttributeError(f"{message}{hint}", name=name)
+
+
+# Attributes that torch's optimizers have, and what to write instead.
+_OF_OPTIMIZERS = {
+    "add_param_group": "did you mean optim.Grouped",
+    "load_state_dict": "did you mean optimizer.assign, which takes the dictionary of optimizer.tensors()",
+    "param_groups": "did you mean optimizer.learning_rate, or optim.Grouped for several groups",
+    "state_dict": "did you mean optimizer.tensors(), which optimizer.assign takes",
+    "zero_grad": "leave it out: value_and_grad returns the gradients, which optimizer.update(model, gradients) takes",
+}
+
+
+def unknown_attribute(optimizer: object, name: str) -> AttributeError:
+    """The error for an attribute that an optimizer does not have, for its ``__getattr__`` to raise."""
+    message = f"{type(optimizer).__name__!r} object has no attribute {name!r}"
+    if name in _OF_OPTIMIZERS:
+        return AttributeError(f"{message}; {_OF_OPTIMIZERS[name]}")
+    return AttributeError(message) if name.startswith("__") else AttributeError(message, name=name, obj=optimizer)
+
+
+# What to do with objects of torch that others are expected for.
+_OF_TORCH = {
+    "torch.nn": "convert it with nn.from_torch",
+    "torch.optim": "write an optimizer of ember_ml.optim, which takes no parameters",
+}
+
+
+def torch_hint(value: object) -> str:
+    """The end of a message about a module or optimizer of torch: its class, and what to do; else an empty text."""
+    for base in type(value).__mro__:
+        package = ".".join(base.__module__.split(".")[:2])
+        if package in _OF_TORCH:
+            return f", which is a {package}.{base.__name__}; {_OF_TORCH[package]}"
+    return ""
 
 
 def _is_importing(frame: FrameType) -> bool:
@@ -533,6 +570,7 @@ def value_hint(name: str, known: Collection[str]) -> str:
 
 # What to write for arguments that another function takes.
 _ARGUMENTS = {
+    "flatten.args": "for torch.flatten(x, 1), use nn.Flatten() or reshape; flatten also flattens the batch",
     "sparse_categorical_crossentropy.y_true": "for one-hot targets or probabilities, use categorical_crossentropy",
 }
 

@@ -9,6 +9,7 @@ import pickle
 import re
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 import ember_ml
-from ember_ml import nn, ops, optim, spellings, training
+from ember_ml import nn, ops, optim, reference, spellings, training
 from ember_ml.backend import Backend
 from ember_ml.dispatch import REGISTRY, fast, operation_of
 from ember_ml.nn import features, initializers, wirings
@@ -173,13 +174,17 @@ REFUSED = {
     "ops.sum(x, kepdims=True)": "keepdims=",
     "ops.cross_entropy(x)": "ops.sparse_categorical_crossentropy",
     "ops.index_select(x)": "ops.take",
-    "ops.randn(x)": "ops.random_normal",
+    "ops.randn(x)": "ops.random.normal, whose first argument is the shape",
     "ops.conv2d(x)": "ops.conv",
     "ops.scaled_dot_product_attention(x)": "ops.dot_product_attention",
     "ops.reduce_mean(x)": "ops.mean",
     "ops.long()": "ops.int64",
     "ops.embedding(x, x)": "ops.embedding_lookup",
-    "ops.rand(2, 3)": "ops.random_uniform",
+    "ops.rand(2, 3)": "ops.random.uniform",
+    "ops.randint(0, 3, (5,))": "ops.random.randint, whose arguments are (shape, low, high)",
+    "ops.no_grad()": "ops.stop_gradient for a tensor, and nothing for a model",
+    "ops.flatten(x, start_dim=1)": "nn.Flatten()",
+    "ember_ml.no_grad": "stop_gradient for a tensor, and nothing for a model",
     "ops.layer_norm(x, 3)": "ops.layer_normalization",
     "ops.interpolate(x)": "ops.resize",
     "ember_ml.Tensor": "nn.tensor.EmberTensor",
@@ -212,9 +217,9 @@ REFUSED = {
     "optim.SGD(0.1, weight_decy=0.1)": "weight_decay=",
     "schedules.StepLR": "optim.schedules.step",
     "schedules.CosineAnnealingLR": "optim.schedules.cosine",
-    "schedules.step(0.1, step_size=3)": "every=",
+    "schedules.step(0.1, step_size=3)": "every=, which counts optimizer steps: step_size * len(loader)",
     "schedules.exponential(0.1, gamma=0.9)": "factor=",
-    "schedules.cosine(0.1, T_max=10)": "steps=",
+    "schedules.cosine(0.1, T_max=10)": "steps=, which counts optimizer steps: T_max * len(loader)",
     "training.ModelCheckpoint": "training.Checkpoint",
     "training.TerminateOnNaN": "training.FailOnNaN",
     "training.F1Score": "training.F1",
@@ -406,6 +411,55 @@ def test_both_spellings_at_once() -> None:
 def test_parameters_given_to_an_optimizer_as_in_torch() -> None:
     with pytest.raises(TypeError, match=r"^Adam: learning_rate must be given once, .*; pass the parameters to update$"):
         optim.Adam(nn.Linear(1, 2).parameters(), lr=0.1)  # type: ignore[arg-type, call-arg]
+
+
+@pytest.mark.parametrize("make", [optim.Adam, lambda: optim.Grouped([(lambda path, p: True, optim.Adam())])])
+def test_methods_of_optimizers_of_torch(make: Callable[[], Any]) -> None:
+    optimizer = make()
+    with pytest.raises(AttributeError, match=r"no attribute 'zero_grad'; leave it out: value_and_grad returns"):
+        optimizer.zero_grad()
+    with pytest.raises(AttributeError, match=r"no attribute 'state_dict'; did you mean optimizer.tensors\(\)"):
+        optimizer.state_dict()
+    with pytest.raises(AttributeError, match=r"no attribute 'load_state_dict'; did you mean optimizer.assign"):
+        optimizer.load_state_dict({})
+    with pytest.raises(AttributeError, match=r"no attribute 'no_such_thing'$"):
+        optimizer.no_such_thing  # noqa: B018
+    assert repr(copy.deepcopy(optimizer)) == repr(optimizer)
+
+
+def test_modules_and_optimizers_of_torch_given_to_a_trainer() -> None:
+    torch = pytest.importorskip("torch")
+    theirs = torch.nn.Linear(3, 2)
+    with pytest.raises(TypeError, match=r"got a Linear, which is a torch.nn.Linear; convert it with nn.from_torch$"):
+        training.Trainer(theirs, "mse", "adam")
+    with pytest.raises(TypeError, match=r"got an Adam, which is a torch.optim.Adam; write an optimizer of ember_ml"):
+        training.Trainer(nn.Linear(3, 2), "mse", torch.optim.Adam(theirs.parameters()))
+
+
+def test_flattening_from_an_axis_as_in_torch() -> None:
+    with pytest.raises(TypeError, match=r"^flatten\(\) too many positional arguments; for torch.flatten\(x, 1\), use"):
+        ops.flatten([[1.0]], 1)  # type: ignore[call-arg]
+
+
+def test_python_adds_no_suggestion_to_ours() -> None:
+    with pytest.raises(AttributeError, match=r"did you mean optim.schedules\?") as caught:
+        getattr(optim, "lr_schedule")  # noqa: B009
+    lines = traceback.format_exception(caught.value)
+    assert lines[-1].lower().count("did you mean") == 1
+
+
+def test_every_draw_is_found_where_other_libraries_have_it() -> None:
+    missing = {"uniform", "normal", "bernoulli", "randint", "permutation", "choice", "categorical", "poisson"}
+    for name in missing:
+        assert f"did you mean ops.random.{name}" in repr(getattr(ops, name))
+
+
+def test_the_page_for_torch_has_names_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    for name in re.findall(r"(?m)^\| `([\w.]+)`", reference.TABLES["torch_names"]()):
+        found = torch
+        for part in name.split("."):
+            found = getattr(found, part)
 
 
 def test_options_without_a_counterpart_say_what_there_is() -> None:

@@ -507,7 +507,7 @@ def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, 
     def wrong(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
         import inspect  # takes longer to import than this module, and errors are rare
 
-        from ember_ml.spellings import unknown_option
+        from ember_ml.spellings import argument_hint, unknown_option
 
         signature = inspect.signature(function)
         names = [p.name for p in signature.parameters.values() if p.kind is not p.VAR_POSITIONAL]
@@ -518,7 +518,9 @@ def binding_error(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, 
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            return TypeError(f"{called_as(operation)}() {error}")
+            called = called_as(operation)
+            hint = argument_hint(called, "args") if len(args) > len(names) else ""
+            return TypeError(f"{called}() {error}{hint}")
         raise AssertionError(f"{operation.name}: the arguments fit its signature")
 
     return wrong

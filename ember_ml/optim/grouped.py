@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ember_ml import tree
 from ember_ml.optim.optimizer import Optimizer, Plan, Tensors, clipped, detach, parameters_by_path, positive
@@ -44,6 +44,13 @@ class Grouped:
         self.groups = list(groups)
         if not self.groups:
             raise ValueError("Grouped: optimizers must hold at least 1 pair, got none")
+
+    if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any attribute name
+
+        def __getattr__(self, name: str) -> Any:
+            from ember_ml.spellings import unknown_attribute  # rarely needed
+
+            raise unknown_attribute(self, name)
 
     @property
     def learning_rate(self) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
 from types import ModuleType
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ember_ml import ops, tree
 from ember_ml.backend import use_backend
@@ -105,6 +105,13 @@ class Optimizer:
         # Whether no state tensor is referenced elsewhere, so that an engine may write into them in place.
         self._is_owned = False
         self.learning_rate = learning_rate
+
+    if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any attribute name
+
+        def __getattr__(self, name: str) -> Any:
+            from ember_ml.spellings import unknown_attribute  # rarely needed
+
+            raise unknown_attribute(self, name)
 
     def state_names(self) -> tuple[str, ...]:
         """Names of the state tensors of a parameter, given the current options. Names must not contain dots.

@@ -23,7 +23,7 @@ from ember_ml.nn.modules import BatchNorm
 from ember_ml.nn.precision import LossScale, Precision
 from ember_ml.optim import get_optimizer
 from ember_ml.optim.optimizer import RATE, STEP
-from ember_ml.spellings import value_hint, value_named
+from ember_ml.spellings import torch_hint, value_hint, value_named
 from ember_ml.training.callbacks import Callback, Checkpoint, checkpoint_file
 from ember_ml.training.data import (
     Arrays,
@@ -1108,7 +1108,7 @@ def _is_batches(x: Any) -> bool:
 def _check_instance(value: Any, method: str, what: str) -> Any:
     """``value``; an error if it is a class or lacks ``method``."""
     if isinstance(value, type) or not hasattr(value, method):
-        hint = f"; write {value.__name__}(...)" if isinstance(value, type) else ""
+        hint = f"; write {value.__name__}(...)" if isinstance(value, type) else torch_hint(value)
         raise TypeError(f"Trainer: {what}, got {written(value)}{hint}")
     return value
 

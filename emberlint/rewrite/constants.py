@@ -124,6 +124,11 @@ def _of_block(body: list[ast.stmt], owner: str) -> Iterator[Constant]:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 for name in _bound(target):
                     yield Constant(owner + name, node.value, annotation)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            function, arguments = node.value.func, node.value.args
+            if isinstance(function, ast.Attribute) and function.attr == "at" and arguments:  # np.add.at(a, i, v)
+                for name in _bound(arguments[0]):
+                    yield Constant(owner + name, node.value)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             places = [*node.args.posonlyargs, *node.args.args]
             defaults = node.args.defaults

@@ -39,8 +39,8 @@ object), where default dtypes differ (`np.zeros(3)` is float64, `ops.zeros(3)` i
 NumPy and float32 for ember), or where other inputs differ (`np.cumsum` of a number along an axis returns an array with
 one element). A default that the operation does not share is written out (`F.normalize(x)` becomes `ops.normalize(x,
 axis=1)`). There is no fix where the operation does not support an argument (`out=`, `where=`), where an argument is a
-string or an object dtype, where the name means something else (`np.random.shuffle` changes its argument), or for methods
-of functions (`np.add.at`).
+string or an object dtype, where the name means something else (`np.random.shuffle` changes its argument), or for
+methods of functions (`np.add.at`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from emberlint.knowledge.types import SCALAR
 from emberlint.rewrite.arguments import missing_parameters
 from emberlint.rewrite.functions import rewritten
 from emberlint.rewrite.imports import import_name, namespace_name
-from emberlint.rewrite.names import difference, operation_for, spelled
+from emberlint.rewrite.names import difference, operation_for, spelled, substitute
 from emberlint.rewrite.ufuncs import is_supported, method_advice, ufunc_method
 from emberlint.rules import Rule
 
@@ -77,7 +77,12 @@ _NOTES = {
 def _is_foreign(name: str) -> bool:
     if engine_of(name) in ("", EMBER) or array_type(name) is not None:
         return False
-    return operation_for(name) != "" or result_of(name) is not None or ufunc_method(name)[1] != ""
+    return (
+        operation_for(name) != ""
+        or result_of(name) is not None
+        or ufunc_method(name)[1] != ""
+        or substitute(name, "") != ""
+    )
 
 
 def _unsupported_elements(node: ast.Call, path: str, file: File) -> str:
@@ -108,11 +113,9 @@ def check(node: ast.Call, file: File) -> None:
         return
     operation = operation_for(path)
     if not operation:
-        file.report(
-            RULE,
-            node.func,
-            f"`{name}` has no equivalent operation; write it with operations, or move this to `backend/{engine}/`",
-        )
+        instead = substitute(path, namespace_name(file))
+        advice = f"use {instead}" if instead else f"write it with operations, or move this to `backend/{engine}/`"
+        file.report(RULE, node.func, f"`{name}` has no equivalent operation; {advice}")
         return
     held = _unsupported_elements(node, path, file) if engine == "numpy" else ""
     if held:

@@ -8,13 +8,16 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import programs
 import pytest
 
 from ember_ml import get_available_backends
+from ember_ml.nn import tensor
 from emberlint import cli
 from emberlint.commands import port
 from emberlint.config import Config
+from emberlint.rewrite import names
 
 ENGINES = get_available_backends()
 
@@ -530,3 +533,31 @@ def test_methods_of_functions_of_elements_that_stay_are_listed() -> None:
         "`np.add.reduceat` runs on numpy only; write it with operations",
         "`np.subtract.outer` runs on numpy only; use `tensor.subtract(x[:, None], y)` for vectors",
     ]
+
+
+@pytest.mark.parametrize("path", sorted(names._INSTEAD))
+def test_what_the_linter_advises_is_equal(path: str) -> None:
+    x, i, v, n, shape = np.asarray([[0.0, 1.5, -2.0], [3.0, 0.0, 4.0]]), [1, 2], 5.0, 3, (2, 3)
+    arguments = {
+        "copyto": (x, x + 1),
+        "extract": (x > 0, x),
+        "indices": (shape,),
+        "put": (x, i, v),
+        "putmask": (x, x > 0, v),
+        "tril_indices": (n,),
+        "triu_indices": (n,),
+    }
+    name = path.removeprefix("numpy.")
+    scope = {"tensor": tensor, "x": tensor.asarray(x, copy=True), "mask": tensor.asarray(x > 0), "y": x + 1}
+    scope |= {"i": i, "v": v, "n": n, "shape": shape}
+    expected = getattr(np, name)(*arguments.get(name, (x + 0j if name == "iscomplex" else x,)))
+    if name == "iscomplex":
+        scope["x"] = tensor.asarray(x + 0j)
+    advice = names.substitute(path, "tensor").strip("`").replace("` and `", ", ")
+    if "=" in advice.replace("!=", "").replace("indexing=", ""):
+        exec(advice, scope)
+        np.testing.assert_array_equal(np.asarray(scope["x"]), x)
+    else:
+        found = eval(advice, scope)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(np.asarray(one), other)

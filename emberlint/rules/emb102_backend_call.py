@@ -5,6 +5,10 @@
 Reports `np.sum(x)`, `torch.cat(parts)`, `mx.where(...)` in a frontend, and names the equivalent operation. EMB104
 reports calls on Python numbers and shapes.
 
+Arrays of NumPy that are made at import are not reported in a file that imports `ember_ml.nn.tensor`, or with the
+setting `namespace = "ember_ml.nn.tensor"`: EmberTensors of every engine combine with them, and a tensor would belong to
+one engine.
+
 ## Why
 
 The engine's function runs on that engine only, with its own defaults, dtypes and errors. The operation runs on the
@@ -114,7 +118,7 @@ def check(node: ast.Call, file: File) -> None:
     operation = operation_for(path)
     if not operation:
         instead = substitute(path, namespace_name(file))
-        advice = f"use {instead}" if instead else f"write it with operations, or move this to `backend/{engine}/`"
+        advice = f"use {instead}" if instead else "write it with operations"
         file.report(RULE, node.func, f"`{name}` has no equivalent operation; {advice}")
         return
     held = _unsupported_elements(node, path, file) if engine == "numpy" else ""

@@ -16,7 +16,8 @@ from ember_ml import get_available_backends
 from ember_ml.nn import tensor
 from emberlint import cli
 from emberlint.commands import port
-from emberlint.config import Config
+from emberlint.config import EMBER_TENSORS, Config
+from emberlint.lint import linter
 from emberlint.rewrite import names
 
 ENGINES = get_available_backends()
@@ -561,3 +562,26 @@ def test_what_the_linter_advises_is_equal(path: str) -> None:
         found = eval(advice, scope)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(np.asarray(one), other)
+
+
+def linted(text: str, config: Config) -> list[str]:
+    """Findings of the linter, each with its line."""
+    return [
+        f"{one.line}: {one.code} {one.message}" for one in linter.lint(text.encode(), "program.py", config).findings
+    ]
+
+
+def test_arrays_that_are_made_at_import_are_not_reported_after_the_port() -> None:
+    """The fix would make tensors of the engine that is active at import."""
+    text = ported(CONSTANTS).after.decode()
+    codes = ("EMB101", "EMB102", "EMB103", "EMB105", "EMB106", "EMB314")
+    assert linted(text, Config(select=codes)) == []
+    later = text + "\n\ndef f(x):\n    return np.array(x)\n"
+    assert [one.partition(" ")[2][:6] for one in linted(later, Config(select=codes))] == ["EMB101", "EMB102"]
+
+
+def test_constants_of_files_without_tensors_follow_the_namespace() -> None:
+    text = "import numpy as np\n\nSOBEL = np.array([1.0, 2.0], dtype=np.float64)\n"
+    codes = ("EMB101", "EMB102", "EMB103")
+    assert linted(text, Config(select=codes, namespace=EMBER_TENSORS)) == []
+    assert len(linted(text, Config(select=codes))) == 3

@@ -42,7 +42,7 @@ from emberlint.knowledge.types import DTYPE, SCALAR, SEQUENCE
 from emberlint.lint import fixes, linter, listing
 from emberlint.lint.listing import Unread
 from emberlint.lint.selection import about, subscriptions
-from emberlint.rewrite import jax, methods, mixing
+from emberlint.rewrite import jax, methods, mixing, ufuncs
 from emberlint.rewrite.behavior import (
     Behavior,
     Parameters,
@@ -302,6 +302,7 @@ def _checks(origin: str, taken: frozenset[str], kept: frozenset[str]) -> Checks:
     in_place = [
         Subscription(ast.Expr, _filled),
         Subscription(ast.Expr, _sorted),
+        Subscription(ast.Expr, _added(kept)),
         *(Subscription(kind, _written(origin)) for kind in (ast.Expr, ast.Assign, ast.Return)),
     ]
     found = [
@@ -612,6 +613,17 @@ def _sorted(node: ast.Expr, file: File) -> None:
     array = file.text(call.func.value)
     text = f"{array}[...] = {bound}.sort({', '.join([array, *(f'axis={file.text(axis)}' for axis in axes)])})"
     file.report(PORT, node, "`.sort()`", fix=Fix((*imports, file.edit(node, text)), UNSAFE, "assign to all elements"))
+
+
+def _added(kept: frozenset[str]) -> Check:
+    """Check of the statement ``np.add.at(x, i, v)``, which becomes an assignment to all elements."""
+
+    def check(node: ast.Expr, file: File) -> None:
+        edits = ufuncs.added(node, file, kept)
+        if edits:
+            file.report(PORT, node, "`np.add.at`", fix=Fix(edits, UNSAFE, "assign to all elements"))
+
+    return check
 
 
 def _written(origin: str) -> Check:

@@ -11,11 +11,16 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from emberlint.config import EMBER_TENSORS
 from emberlint.findings import Finding
 from emberlint.inference.file import File
 from emberlint.inference.state import State
+from emberlint.knowledge.engines import engine_of
+from emberlint.knowledge.returns import words
 from emberlint.knowledge.types import HOST
 
+# Rules about NumPy's arrays, whose fixes would make tensors of one engine.
+_OF_ARRAYS = words("EMB101 EMB102 EMB103 EMB105 EMB106 EMB314")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -61,6 +66,27 @@ def tensor_constants(state: State, taken: frozenset[str]) -> list[Finding]:
             found.append(one)
     names = _lasting(found, state.tree, taken)
     return [_note(one, state) for one in found if one.name in names]
+
+
+def is_of_ember_tensors(file: File) -> bool:
+    """Whether a file computes with EmberTensors: by its configuration, or by an import at its top."""
+    return EMBER_TENSORS in (file.config.namespace, *file.imports.tops)
+
+
+def without_constants(findings: list[Finding], state: State) -> list[Finding]:
+    """Findings in a visited file of EmberTensors, without those about arrays that are made at import.
+
+    An import of NumPy that only these arrays use is not reported either.
+    """
+    kept = kept_nodes(array_constants(state, frozenset({"*"})), state)
+    if not kept:
+        return findings
+    places = {(node.lineno, node.col_offset) for node in kept if isinstance(node, ast.expr)}
+    used = {node.id for node in ast.walk(state.tree) if isinstance(node, ast.Name) and node not in kept}
+    for entry in state.imports.entries:
+        if engine_of(entry.path) == "numpy" and entry.alias not in used:
+            places.add((entry.name.lineno, entry.name.col_offset))
+    return [one for one in findings if one.code not in _OF_ARRAYS or (one.line, one.column) not in places]
 
 
 def _note(one: Constant, state: State) -> Finding:
@@ -124,6 +150,11 @@ def _of_block(body: list[ast.stmt], owner: str) -> Iterator[Constant]:
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 for name in _bound(target):
                     yield Constant(owner + name, node.value, annotation)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            function, arguments = node.value.func, node.value.args
+            if isinstance(function, ast.Attribute) and function.attr == "at" and arguments:  # np.add.at(a, i, v)
+                for name in _bound(arguments[0]):
+                    yield Constant(owner + name, node.value)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             places = [*node.args.posonlyargs, *node.args.args]
             defaults = node.args.defaults

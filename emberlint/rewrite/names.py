@@ -214,6 +214,26 @@ DIFFERENT = {
     },
 }
 
+# What to write instead of functions of NumPy without an equivalent operation; ``{0}`` is the namespace.
+_INSTEAD = {
+    "numpy.copyto": "`x[...] = y`",
+    "numpy.ediff1d": "`{0}.diff({0}.ravel(x))`",
+    "numpy.extract": "`x[mask]`",
+    "numpy.flatnonzero": "`{0}.nonzero({0}.ravel(x))[0]`",
+    "numpy.indices": '`{0}.stack({0}.meshgrid(*map({0}.arange, shape), indexing="ij"))`',
+    "numpy.iscomplex": "`{0}.imag(x) != 0`",
+    "numpy.modf": "`x - {0}.trunc(x)` and `{0}.trunc(x)`",
+    "numpy.put": "`x[...] = {0}.reshape({0}.index_update({0}.ravel(x), i, v), x.shape)`",
+    "numpy.putmask": "`x[...] = {0}.where(mask, v, x)`",
+    "numpy.tril_indices": "`{0}.nonzero({0}.tril({0}.ones((n, n))))`",
+    "numpy.triu_indices": "`{0}.nonzero({0}.triu({0}.ones((n, n))))`",
+}
+
+
+def substitute(path: str, space: str) -> str:
+    """What to write instead of a function of NumPy without an equivalent operation; empty if it is not known."""
+    return _INSTEAD.get(path, "").format(space)
+
 
 @cache
 def operation_for(path: str) -> str:

@@ -5,7 +5,9 @@
 Reports `import numpy`, `from torch import ...` and similar imports in a file that is not part of a backend. The setting
 `layers` says which files may import which engine; without it, `backend/<engine>/` may import that engine and NumPy. Two
 kinds of import are not reported: those for type checkers only (`if TYPE_CHECKING:`), and those that run only when their
-engine is the active backend (`if backend() == "torch":`), which EMB108 reports as a branch.
+engine is the active backend (`if backend() == "torch":`), which EMB108 reports as a branch. In a file that imports
+`ember_ml.nn.tensor`, or with the setting `namespace = "ember_ml.nn.tensor"`, an import of NumPy that only arrays made
+at import use is not reported either.
 
 ## Why
 
@@ -72,8 +74,9 @@ def check(node: ast.Import | ast.ImportFrom, file: File) -> None:
             continue
         if file.allowed is not None and configuration.backend_of(file.where):
             continue  # EMB112 reports a backend that imports another engine
-        where = "a frontend" if file.allowed is None else "this layer"
-        message = f"`{path}` is imported in {where}; use `{file.config.namespace}`, or move this to `backend/{engine}/`"
+        where = "outside of a backend" if file.allowed is None else "in this layer"
+        allow = "or allow it in `layers` of [tool.emberlint]"
+        message = f"`{path}` is imported {where}; use `{file.config.namespace}`, {allow}"
         file.report(RULE, alias, message, fix=_removal(node, alias, file))
 
 

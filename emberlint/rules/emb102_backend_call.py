@@ -5,6 +5,10 @@
 Reports `np.sum(x)`, `torch.cat(parts)`, `mx.where(...)` in a frontend, and names the equivalent operation. EMB104
 reports calls on Python numbers and shapes.
 
+Arrays of NumPy that are made at import are not reported in a file that imports `ember_ml.nn.tensor`, or with the
+setting `namespace = "ember_ml.nn.tensor"`: EmberTensors of every engine combine with them, and a tensor would belong to
+one engine.
+
 ## Why
 
 The engine's function runs on that engine only, with its own defaults, dtypes and errors. The operation runs on the
@@ -39,7 +43,8 @@ object), where default dtypes differ (`np.zeros(3)` is float64, `ops.zeros(3)` i
 NumPy and float32 for ember), or where other inputs differ (`np.cumsum` of a number along an axis returns an array with
 one element). A default that the operation does not share is written out (`F.normalize(x)` becomes `ops.normalize(x,
 axis=1)`). There is no fix where the operation does not support an argument (`out=`, `where=`), where an argument is a
-string or an object dtype, or where the name means something else (`np.random.shuffle` changes its argument).
+string or an object dtype, where the name means something else (`np.random.shuffle` changes its argument), or for
+methods of functions (`np.add.at`).
 """
 
 from __future__ import annotations
@@ -56,7 +61,8 @@ from emberlint.knowledge.types import SCALAR
 from emberlint.rewrite.arguments import missing_parameters
 from emberlint.rewrite.functions import rewritten
 from emberlint.rewrite.imports import import_name, namespace_name
-from emberlint.rewrite.names import difference, operation_for, spelled
+from emberlint.rewrite.names import difference, operation_for, spelled, substitute
+from emberlint.rewrite.ufuncs import is_supported, method_advice, ufunc_method
 from emberlint.rules import Rule
 
 RULE = Rule("EMB102", "backend-call", "a call of an engine's function", fix="sometimes")
@@ -75,7 +81,12 @@ _NOTES = {
 def _is_foreign(name: str) -> bool:
     if engine_of(name) in ("", EMBER) or array_type(name) is not None:
         return False
-    return operation_for(name) != "" or result_of(name) is not None
+    return (
+        operation_for(name) != ""
+        or result_of(name) is not None
+        or ufunc_method(name)[1] != ""
+        or substitute(name, "") != ""
+    )
 
 
 def _unsupported_elements(node: ast.Call, path: str, file: File) -> str:
@@ -98,13 +109,17 @@ def check(node: ast.Call, file: File) -> None:
     path = file.path(node.func)
     engine = engine_of(path)
     name = file.text(node.func)
+    function, method = ufunc_method(path)
+    if method:
+        if not is_supported(node, method, file):
+            instead = method_advice(function, method, len(node.args), namespace_name(file))
+            file.report(RULE, node.func, f"`{name}` runs on numpy only; {instead}")
+        return
     operation = operation_for(path)
     if not operation:
-        file.report(
-            RULE,
-            node.func,
-            f"`{name}` has no equivalent operation; write it with operations, or move this to `backend/{engine}/`",
-        )
+        instead = substitute(path, namespace_name(file))
+        advice = f"use {instead}" if instead else "write it with operations"
+        file.report(RULE, node.func, f"`{name}` has no equivalent operation; {advice}")
         return
     held = _unsupported_elements(node, path, file) if engine == "numpy" else ""
     if held:

@@ -8,13 +8,17 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import programs
 import pytest
 
 from ember_ml import get_available_backends
+from ember_ml.nn import tensor
 from emberlint import cli
 from emberlint.commands import port
-from emberlint.config import Config
+from emberlint.config import EMBER_TENSORS, Config
+from emberlint.lint import linter
+from emberlint.rewrite import names
 
 ENGINES = get_available_backends()
 
@@ -454,3 +458,130 @@ def test_forced_evaluation_is_not_part_of_a_port() -> None:
         "EMB201",
         "EMB203",
     }
+
+
+COUNTS = """
+    TOTAL = np.zeros(3)
+    np.add.at(TOTAL, [0, 0], 1.0)
+
+
+    class Histogram:
+        def __init__(self, n):
+            self.counts = np.zeros(n)
+            self.tables = {}
+
+        def add(self, i, v, total):
+            alias = self.counts
+            np.add.at(self.counts, i, v)
+            rows = np.zeros((2, 3))
+            np.add.at(rows[0], i, v)
+            np.add.at(total, i, 1)
+            return np.exp(alias), rows
+"""
+
+
+def test_additions_at_indices_are_assigned() -> None:
+    text = ported(COUNTS).after.decode()
+    assert "np.add.at(TOTAL, [0, 0], 1.0)" in text
+    assert "self.counts[...] = tensor.index_add(self.counts, i, v)" in text
+    assert "rows[0] = tensor.index_add(rows[0], i, v)" in text
+    assert "total[...] = tensor.index_add(total, i, 1)" in text
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_additions_at_indices_are_the_same(native: bool, tmp_path: Path) -> None:
+    """An alias of the array and the array of a caller change too; JAX's tensors cannot be changed."""
+    config = Config() if native else programs.CONFIG
+    (tmp_path / "before.py").write_text("import numpy as np\n" + textwrap.dedent(COUNTS))
+    (tmp_path / "program.py").write_bytes(programs.ported(COUNTS, config, imports="import numpy as np\n").after)
+    check = """
+        import numpy as np
+        from ember_ml import ops, use_backend
+        ops.set_default_dtype("float64")
+        import before, program
+        np.testing.assert_array_equal(np.asarray(program.TOTAL), before.TOTAL)
+        for engine in ("numpy", "torch"):
+            with use_backend(engine):
+                totals = np.zeros(3), np.zeros(3)
+                expected = before.Histogram(3).add([0, 2, 0], [1.0, 2.0, 4.0], totals[0])
+                found = program.Histogram(3).add([0, 2, 0], [1.0, 2.0, 4.0], totals[1])
+                for one, other in zip((*found, totals[1]), (*expected, totals[0]), strict=True):
+                    np.testing.assert_allclose(np.asarray(one), other)
+    """
+    run(check, "numpy", tmp_path)
+
+
+def test_methods_of_functions_of_elements_that_stay_are_listed() -> None:
+    text = """
+        def f(x, d, i, v):
+            np.subtract.at(d["x"], i, v)
+            np.add.at(d["x"], i, v)
+            np.maximum.at(x, i, v)
+            np.negative.at(x, i)
+            y = np.exp(x)
+            np.add.outer(y, y)
+            return np.add.reduce(x), np.add.accumulate(x), np.add.reduceat(x, i), np.subtract.outer(x, v)
+    """
+    assert [one.message for one in ported(text).left if one.code == "EMB102"] == [
+        "`np.subtract.at` runs on numpy only; use `x = tensor.index_add(x, i, -v)`",
+        "`np.add.at` runs on numpy only; use `x = tensor.index_add(x, i, v)`",
+        "`np.maximum.at` runs on numpy only; "
+        "use `x = tensor.index_update(x, i, tensor.maximum(x[i], v))` if no index repeats",
+        "`np.negative.at` runs on numpy only; "
+        "use `x = tensor.index_update(x, i, tensor.negative(x[i]))` if no index repeats",
+        "`np.add.reduce` runs on numpy only; use `tensor.sum(x, axis=0)`",
+        "`np.add.accumulate` runs on numpy only; use `tensor.cumsum(x, axis=0)`",
+        "`np.add.reduceat` runs on numpy only; write it with operations",
+        "`np.subtract.outer` runs on numpy only; use `tensor.subtract(x[:, None], y)` for vectors",
+    ]
+
+
+@pytest.mark.parametrize("path", sorted(names._INSTEAD))
+def test_what_the_linter_advises_is_equal(path: str) -> None:
+    x, i, v, n, shape = np.asarray([[0.0, 1.5, -2.0], [3.0, 0.0, 4.0]]), [1, 2], 5.0, 3, (2, 3)
+    arguments = {
+        "copyto": (x, x + 1),
+        "extract": (x > 0, x),
+        "indices": (shape,),
+        "put": (x, i, v),
+        "putmask": (x, x > 0, v),
+        "tril_indices": (n,),
+        "triu_indices": (n,),
+    }
+    name = path.removeprefix("numpy.")
+    scope = {"tensor": tensor, "x": tensor.asarray(x, copy=True), "mask": tensor.asarray(x > 0), "y": x + 1}
+    scope |= {"i": i, "v": v, "n": n, "shape": shape}
+    expected = getattr(np, name)(*arguments.get(name, (x + 0j if name == "iscomplex" else x,)))
+    if name == "iscomplex":
+        scope["x"] = tensor.asarray(x + 0j)
+    advice = names.substitute(path, "tensor").strip("`").replace("` and `", ", ")
+    if "=" in advice.replace("!=", "").replace("indexing=", ""):
+        exec(advice, scope)
+        np.testing.assert_array_equal(np.asarray(scope["x"]), x)
+    else:
+        found = eval(advice, scope)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(np.asarray(one), other)
+
+
+def linted(text: str, config: Config) -> list[str]:
+    """Findings of the linter, each with its line."""
+    return [
+        f"{one.line}: {one.code} {one.message}" for one in linter.lint(text.encode(), "program.py", config).findings
+    ]
+
+
+def test_arrays_that_are_made_at_import_are_not_reported_after_the_port() -> None:
+    """The fix would make tensors of the engine that is active at import."""
+    text = ported(CONSTANTS).after.decode()
+    codes = ("EMB101", "EMB102", "EMB103", "EMB105", "EMB106", "EMB314")
+    assert linted(text, Config(select=codes)) == []
+    later = text + "\n\ndef f(x):\n    return np.array(x)\n"
+    assert [one.partition(" ")[2][:6] for one in linted(later, Config(select=codes))] == ["EMB101", "EMB102"]
+
+
+def test_constants_of_files_without_tensors_follow_the_namespace() -> None:
+    text = "import numpy as np\n\nSOBEL = np.array([1.0, 2.0], dtype=np.float64)\n"
+    codes = ("EMB101", "EMB102", "EMB103")
+    assert linted(text, Config(select=codes, namespace=EMBER_TENSORS)) == []
+    assert len(linted(text, Config(select=codes))) == 3

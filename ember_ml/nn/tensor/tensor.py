@@ -408,6 +408,11 @@ class EmberTensor:
         if method != "__call__" or options or operation is None:
             called = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             given = f" with {', '.join(options)}" if options else ""
+            if method == "at" and isinstance(inputs[0], EmberTensor):
+                raise TypeError(
+                    f"numpy.{called}: the array to change must be NumPy's, got an EmberTensor; "
+                    f"write {_updated_at(ufunc.__name__, inputs)}"
+                )
             raise TypeError(
                 f"numpy.{called}{given}: arguments must not be EmberTensors, got one; x.numpy() is an array for it"
             )
@@ -525,6 +530,16 @@ def _restored(name: str, array: Any, device: str, requires_grad: bool) -> EmberT
 
 # NumPy functions whose operations have other names.
 _UFUNCS = {"degrees": "rad2deg", "invert": "bitwise_invert", "radians": "deg2rad"}
+
+
+def _updated_at(name: str, inputs: tuple[Any, ...]) -> str:
+    """Statement for a message that does what ``ufunc.at`` does to an array."""
+    if name in ("add", "subtract"):
+        return f"x = tensor.index_add(x, i, {'v' if name == 'add' else '-v'})"
+    operands = "x[i]" if len(inputs) == 2 else "x[i], v"
+    operation = _UFUNCS.get(name, name)
+    called = f"tensor.{operation}" if hasattr(ops, operation) else f"np.{name}"
+    return f"x = tensor.index_update(x, i, {called}({operands})) if no index repeats"
 
 
 def _as_ember_tensor(result: Any) -> EmberTensor:

@@ -567,6 +567,55 @@ def test_a_run_that_was_stopped_is_over(backend: Backend, tmp_path: Path) -> Non
     assert [len(mine.fit(X, Y, epochs=9)) for _ in range(2)] == [2, 2], "a second run begins anew"
 
 
+class Watched(training.Callback):
+    """Figures of the epochs, which are not measured."""
+
+    def __init__(self, *figures: float) -> None:
+        self.figures = figures
+
+    def on_epoch_end(self, trainer: Any, record: dict[str, float]) -> None:
+        record["val_loss"] = self.figures[trainer.epoch - 1]
+
+
+class TestWhyTrainingEnds:
+    FIGURES = 3.0, 2.0, 2.5, 2.0, 1.0, 1.5
+
+    def run(self, capsys: pytest.CaptureFixture[str], *callbacks: Any, epochs: int = 6, **options: Any) -> list[str]:
+        trainer(Watched(*self.FIGURES), *callbacks).fit(X[:4], Y[:4], epochs=epochs, **options)
+        return capsys.readouterr().out.splitlines()
+
+    @pytest.mark.parametrize("verbose", [1, 2])
+    def test_early_stopping_is_shown(self, capsys: pytest.CaptureFixture[str], verbose: int) -> None:
+        lines = self.run(capsys, training.EarlyStopping(patience=2), verbose=verbose)
+        assert lines[-1] == (
+            "early stopping after epoch 4: val_loss did not improve for 2 epochs; the parameters of epoch 2 are restored"
+        )
+        assert len(lines) == (5 if verbose == 2 else 1)
+        lines = self.run(capsys, training.EarlyStopping(patience=0, restore_best=False), verbose=verbose)
+        assert lines[-1] == "early stopping after epoch 3: val_loss did not improve for 1 epoch"
+
+    def test_it_is_not_without_output_or_if_the_run_ends_otherwise(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert self.run(capsys, training.EarlyStopping(patience=2), verbose=0) == []
+        assert self.run(capsys, training.EarlyStopping(patience=2)) == [], "there is no terminal"
+        assert self.run(capsys, training.EarlyStopping(patience=2), epochs=3, verbose=1) == []
+
+    def test_a_resumed_run_says_what_to_do(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        stopping = partial(training.EarlyStopping, patience=2)
+        self.run(capsys, stopping(), training.Checkpoint(tmp_path))
+        assert self.run(capsys, stopping(), resume=tmp_path, verbose=2) == [
+            "the run was stopped early after epoch 4: val_loss did not improve for 2 epochs; resume it with patience > 2, "
+            "or without EarlyStopping, to go on"
+        ]
+        assert len(self.run(capsys, stopping(patience=3), resume=tmp_path, verbose=2)) == 2
+        assert len(self.run(capsys, resume=tmp_path, verbose=2)) == 2
+
+    def test_a_reason_of_your_own(self, capsys: pytest.CaptureFixture[str]) -> None:
+        stopping = training.LambdaCallback(on_step_end=lambda trainer, loss: trainer.stop("the time is up"))
+        lines = self.run(capsys, stopping, verbose=2, batch_size=2)
+        assert len(lines) == 2
+        assert lines[-1] == "the time is up"
+
+
 def test_checkpoints_of_another_run_are_noticed(backend: Backend, tmp_path: Path) -> None:
     """They have higher numbers, so that a resume would take them for the latest."""
     trainer(training.Checkpoint(tmp_path)).fit(X, Y, epochs=3)

@@ -165,6 +165,8 @@ class Trainer:
         self._sizes: list[Any] = []
         self._batch_size: int | None = None
         self._is_stopped = False
+        # Lines to show when training has stopped.
+        self._reasons: list[str] = []
         # Number of measurements of each metric that all ranks hold; those that follow are of this rank's examples.
         self._gathered = [0] * len(self.metrics)
         # What begins to average gradients over the ranks while others are computed; ``None`` to do that afterwards.
@@ -266,7 +268,7 @@ class Trainer:
             self._roll_back()
             self._sharding.join()
             self._batch_size = data.batch_size if isinstance(data, Arrays) else None
-            self._is_stopped, self._is_unchecked = False, self._expected is not None
+            self._is_stopped, self._reasons, self._is_unchecked = False, [], self._expected is not None
             if resume is None or not self.restore(resume):
                 self._check_missing(resume)
                 with uninterrupted():
@@ -291,6 +293,8 @@ class Trainer:
                 with closing(self._batches(run)) as batches:
                     while self._has_epochs(run):
                         self._fit_epoch(run, batches)
+                for reason in self._reasons:
+                    progress.note(reason)
                 self._sharding.join_model()
             except BaseException as error:
                 self._roll_back()
@@ -352,9 +356,15 @@ class Trainer:
                 raise ValueError("Trainer: x must have at least 1 batch to predict, got none")
             return tree.map(lambda *parts: ops.concatenate(list(parts)), *predictions)
 
-    def stop(self) -> None:
-        """Stop training after this epoch."""
+    def stop(self, reason: str = "") -> None:
+        """Stop training after this epoch.
+
+        Args:
+            reason: line to show with the progress when training has stopped.
+        """
         self._is_stopped = True
+        if reason and reason not in self._reasons:
+            self._reasons.append(reason)
 
     def save(self, directory: Any, keep: int | None = None) -> Path:
         """Write a checkpoint, and return its path. ``restore`` and ``fit(resume=...)`` read it.

@@ -177,7 +177,9 @@ def test_a_layer_is_named_and_its_own_option(backend: Backend) -> None:
 
 
 def test_a_batch_that_was_flattened_is_noticed() -> None:
-    with pytest.raises(ValueError, match=r"got shape \[12\]; nn.Flatten keeps the axis of the batch, ops.flatten does not"):
+    with pytest.raises(
+        ValueError, match=r"got shape \[12\]; nn.Flatten keeps the axis of the batch, ops.flatten does not"
+    ):
         nn.Linear(3, 2)(ops.flatten(ops.ones((4, 3))))
     for sizes in ((10,), (0,), (2, 6)):
         with pytest.raises(ValueError, match=r"got shape \[[\d, ]+\]\n"):

@@ -474,11 +474,19 @@ def test_checkpoints_are_kept_and_taken_up(backend: Backend, tmp_path: Path) -> 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     trainer(training.Checkpoint(tmp_path)).fit(X, Y)
     small = training.Trainer(modules.Sequential(modules.Linear(4, 3)), LOSS, optim.Adam())
-    with pytest.raises(ValueError, match=r"Trainer: the checkpoint must be of this model, got unknown: 3\.bias, 3"):
+    with pytest.raises(ValueError, match=r"Trainer: the checkpoint must be of this model\nunexpected: 3\.bias, 3"):
         small.restore(tmp_path)
+    wide = training.Trainer(
+        modules.Sequential(modules.Linear(4, 8), ops.relu, modules.Identity(), modules.Linear(8, 3)), LOSS, "adam"
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"must be of this model\nwrong shape:\n  0\.bias: \[16\] where the model has \[8\]\n  0\.weight: \[4, 16\] where",
+    ):
+        wide.restore(tmp_path)
     other = trainer()
     other.optimizer = optim.SGD(0.1, 0.9)
-    with pytest.raises(ValueError, match="optimiser"):
+    with pytest.raises(ValueError, match="optimizer"):
         other.restore(tmp_path)
     again = trainer()
     again.optimizer = optim.Adam(optim.schedules.constant(0.5))
@@ -958,7 +966,7 @@ def test_other_parameters_are_frozen_when_a_run_goes_on(tmp_path: Path) -> None:
     mine = trainer(training.Checkpoint(tmp_path))
     mine.model.freeze("0")
     mine.fit(X, Y)
-    with pytest.raises(ValueError, match="Trainer: the checkpoint must be of this optimiser, or other parameters"):
+    with pytest.raises(ValueError, match="Trainer: the checkpoint must be of this optimizer, with the same parameters frozen"):
         trainer().restore(tmp_path)
 
 

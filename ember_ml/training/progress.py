@@ -89,7 +89,6 @@ class Progress:
             # ``print`` would break lines at 80 columns where there is no terminal.
             self.console.out(f"epoch {number}{self.of}  {format_figures(record)}", highlight=False)
 
-
     def note(self, text: str) -> None:
         """Print a line about the run."""
         if self.has_notes:

@@ -457,7 +457,7 @@ class Trainer:
             # a separate step count.
             held = ({path: x for path, x in some.items() if path.rpartition(".")[2] not in (RATE, STEP)}
                     for some in (self.optimizer.tensors(), content["optimizer"]))  # fmt: skip
-            _check_paths("optimiser, or other parameters were frozen", *held)
+            _check_paths("optimizer, with the same parameters frozen", *held)
             progress = json.loads(content["progress"])
             check_checkpoint(progress["step"], self._device)
             self._check_progress(progress)
@@ -1124,12 +1124,14 @@ def _check_instance(value: Any, method: str, what: str) -> Any:
 
 
 def _check_paths(name: str, expected: dict[str, Any], found: dict[str, Any]) -> None:
-    lacking, unknown = expected.keys() - found.keys(), found.keys() - expected.keys()
-    shapes = [p for p in expected.keys() & found.keys() if tuple(expected[p].shape) != tuple(found[p].shape)]
-    complaints = [
-        f"{what}: {', '.join(sorted(paths))}"
-        for what, paths in (("lacking", lacking), ("unknown", unknown), ("of another shape", shapes))
-        if paths
+    """Raise an error, in the words of ``load_state_dict``, unless paths and shapes are those expected."""
+    sides = ("missing", expected.keys() - found.keys()), ("unexpected", found.keys() - expected.keys())
+    complaints = [f"{what}: {', '.join(sorted(paths))}" for what, paths in sides if paths]
+    wrong = [
+        f"  {path}: {list(found[path].shape)} where the {name.partition(',')[0]} has {list(expected[path].shape)}"
+        for path in sorted(expected.keys() & found.keys())
+        if tuple(expected[path].shape) != tuple(found[path].shape)
     ]
+    complaints += ["wrong shape:", *wrong] if wrong else []
     if complaints:
-        raise ValueError(f"Trainer: the checkpoint must be of this {name}, got {'; '.join(complaints)}")
+        raise ValueError("\n".join([f"Trainer: the checkpoint must be of this {name}", *complaints]))

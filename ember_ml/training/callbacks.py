@@ -148,8 +148,8 @@ class EarlyStopping(Callback):
             self.watch.best, self.waited, self.tensors = math.nan, 0, {}
         elif self.waited and self.waited >= self.patience:
             trainer.stop(
-                f"the run was stopped early {self._reason(trainer)}; resume it with patience > {self.waited}, or without "
-                f"{type(self).__name__}, to go on"
+                f"the run was stopped early {self._reason(trainer)}; resume it with patience > {self.waited}, or "
+                f"without {type(self).__name__}, to go on"
             )
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
@@ -450,7 +450,8 @@ class Checkpoint(Callback):
     Args:
         directory: directory of the files, created if missing; or the path of one file, which ends with
             ``.safetensors`` or ``.npz`` and is replaced every time.
-        every: number of steps between two checkpoints; by default one is written after every epoch.
+        every: number of steps between two checkpoints; by default one is written after every epoch. That of the last
+            step of an epoch is written again after the epoch.
         keep: number of latest files to keep; by default all.
         monitor: name of a figure; write a checkpoint only after epochs where it is the best so far.
         mode: ``"min"``, ``"max"`` or ``"auto"`` for ``monitor``, as in ``EarlyStopping``.
@@ -488,7 +489,12 @@ class Checkpoint(Callback):
         self._is_due = self.every is not None and trainer.step % self.every == 0
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        self._is_due = self.every is None and (self.watch is None or self.watch.is_better(record))
+        if self.every is not None:
+            # The file of the last step is of an epoch that is not over, and would be evaluated again on a resume. An
+            # epoch that max_steps cut short goes on if the run is resumed with more steps, so that file stays.
+            self._is_due = trainer.step % self.every == 0 and not trainer.is_cut_short
+        else:
+            self._is_due = self.watch is None or self.watch.is_better(record)
 
     def on_settled(self, trainer: Trainer) -> None:
         # A file holds the state of all callbacks, including those that run after this one.

@@ -161,10 +161,14 @@ class Trainer:
         self._pass_seed: Any = None
         # Number of batches taken in the pass over the data, which may be longer or shorter than an epoch.
         self._position = 0
+        # Seconds of the epoch up to its last step, and the time at which it began, or would have without interrupts.
+        self._seconds = self._epoch_start = 0.0
         self._losses: list[Any] = []
         self._sizes: list[Any] = []
         self._batch_size: int | None = None
         self._is_stopped = False
+        # Whether ``max_steps`` ended the last epoch.
+        self.is_cut_short = False
         # Lines to show when training has stopped.
         self._reasons: list[str] = []
         # Number of measurements of each metric that all ranks hold; those that follow are of this rank's examples.
@@ -394,6 +398,7 @@ class Trainer:
             "epoch_seed": self._epoch_seed,
             "position": self._position,
             "pass_seed": self._pass_seed,
+            "seconds": self._seconds,
             "losses": losses,
             "sizes": _read_numbers(self._sizes),
             "batch_size": self._batch_size,
@@ -484,6 +489,7 @@ class Trainer:
                 self._position = progress.get("position", progress["batch"])
                 self._pass_seed = progress.get("pass_seed", progress["epoch_seed"])
                 self._losses, self._sizes = progress["losses"], progress["sizes"]
+                self._seconds = progress.get("seconds", 0.0)  # absent in earlier versions
                 self.history = History(**progress["history"])
                 for metric, measured in zip(self.metrics, content["metrics"], strict=True):
                     metric.restore(measured)
@@ -541,7 +547,7 @@ class Trainer:
         return self.epoch < run.epochs and not self._is_stopped and bool(self.batch or self.step < run.max_steps)
 
     def _fit_epoch(self, run: _Run, batches: Iterator[list[Share] | None]) -> None:
-        begin = time.perf_counter()
+        self._epoch_start = time.perf_counter() - self._seconds
         self._call_epoch_begin()
         limit = math.inf if run.steps_per_epoch is None else run.steps_per_epoch
         total = run.steps_per_epoch or -(-len(run.data) // self.accumulate)
@@ -556,6 +562,7 @@ class Trainer:
                 loss = self._losses[-1]
                 self._notify_pending()
                 listener.step(examples, partial(self._figures, loss), self._memory)
+            self.is_cut_short = self.step >= run.max_steps
             if not self._losses:
                 raise ValueError(
                     "Trainer: x must have at least 1 batch to train on, got none; an iterator is empty after its "
@@ -570,7 +577,7 @@ class Trainer:
                 record.update({f"val_{name}": value for name, value in found.items()})
             record.update(self._scale_figures())
             record["learning_rate"] = self.optimizer.learning_rate
-            record["seconds"] = time.perf_counter() - begin
+            record["seconds"] = time.perf_counter() - self._epoch_start
             listener.end(record)
         with uninterrupted():
             self.history.steps += losses
@@ -585,6 +592,7 @@ class Trainer:
 
     def _begin_epoch(self) -> None:
         self.batch, self._losses, self._sizes, self._epoch_seed, self._snapshot = 0, [], [], None, None
+        self._seconds = 0.0
         for metric in self.metrics:
             metric.reset()
         self._gathered = [0] * len(self.metrics)
@@ -823,6 +831,7 @@ class Trainer:
         self.batch += 1
         self.step += 1
         self._position += batches
+        self._seconds = time.perf_counter() - self._epoch_start
         self._pending, self._snapshot = list(self.callbacks), None
 
     def _roll_back(self) -> None:

@@ -500,7 +500,9 @@ def test_the_command_says_what_is_wrong(
         weights = tmp_path / "model.safetensors"
         weights.write_bytes(b"")
         for place in (tmp_path, weights):
-            assert f"load_tokenizer: {tmp_path} must have tokenizer.json for" in complaint(str(place), "text")
+            err = complaint(str(place), "text")
+            assert f"load_tokenizer: {tmp_path} must have tokenizer.json for" in err
+            assert "prompts that are tokens (ember-ml generate --tokens) need none" in err
         assert "must have config.json" in complaint(str(tmp_path), "1", "--tokens")
         (tmp_path / "tokenizer.json").write_text("{}")
         assert "must be a file of the tokenizers package" in complaint(str(tmp_path), "text")

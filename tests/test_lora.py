@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 from functools import cache
@@ -13,6 +14,7 @@ import pytest
 
 from ember_ml import models, nn, ops, optim, training
 from ember_ml.errors import UnsupportedError
+from ember_ml.models.llama import Llama, LlamaConfig
 from ember_ml.nn.modules.lora import AdaptedLinear
 
 X = np.random.default_rng(1).normal(size=(6, 4)).astype("f4")
@@ -135,14 +137,36 @@ def test_the_adapter_may_be_more_precise_than_the_layer(backend: Any) -> None:
     assert ops.dtype(lora(ops.asarray(X, dtype="bfloat16"))).name == "bfloat16"
 
 
+def test_methods_of_the_model_are_methods_of_the_adapted_one() -> None:
+    config = LlamaConfig(
+        vocab_size=20,
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=32,
+    )
+    lora = randomized(nn.LoRA(Llama(config).eval(), "*.query", rank=1))
+    text = lora.model.generate([1, 2], 4, temperature=0)
+    for one in (lora, pickle.loads(pickle.dumps(lora)), copy.copy(lora), copy.deepcopy(lora)):
+        assert one.generate([1, 2], 4, temperature=0) == text
+        assert one.generate.__self__ is one.model
+    # Attributes of the model that are no methods are its own, and those of LoRA come first.
+    for name in ("config", "_nothing", "nothing", "__nothing__"):
+        with pytest.raises(AttributeError, match=f"'LoRA' object has no attribute '{name}'"):
+            getattr(lora, name)
+    assert lora.parameters.__self__ is lora
+
+
 def test_an_adapted_model_is_pickled_and_moved() -> None:
     lora = randomized(nn.LoRA(network().eval(), "0", rank=2))
-    copy = pickle.loads(pickle.dumps(lora))
+    again = pickle.loads(pickle.dumps(lora))
     expected = _numpy(lora(ops.asarray(X)))
-    assert isinstance(copy.model[0], AdaptedLinear)
-    assert np.array_equal(_numpy(copy(ops.asarray(X))), expected)
-    assert np.abs(_numpy(copy.to_backend("numpy")(X)) - expected).max() <= 1e-5
-    assert "rank=2, alpha=16" in repr(copy)
+    assert isinstance(again.model[0], AdaptedLinear)
+    assert np.array_equal(_numpy(again(ops.asarray(X))), expected)
+    assert np.abs(_numpy(again.to_backend("numpy")(X)) - expected).max() <= 1e-5
+    assert "rank=2, alpha=16" in repr(again)
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,16 @@ def test_a_layer_is_named_and_its_own_option(backend: Backend) -> None:
         nn.Sequential(nn.Linear(3, 2))(ops.ones((4, 5)))
 
 
+def test_a_batch_that_was_flattened_is_noticed() -> None:
+    with pytest.raises(
+        ValueError, match=r"got shape \[12\]; nn.Flatten keeps the axis of the batch, ops.flatten does not"
+    ):
+        nn.Linear(3, 2)(ops.flatten(ops.ones((4, 3))))
+    for sizes in ((10,), (0,), (2, 6)):
+        with pytest.raises(ValueError, match=r"got shape \[[\d, ]+\]\n"):
+            nn.Linear(3, 2)(ops.ones(sizes))
+
+
 def test_item_assignment_is_named(backend: Backend) -> None:
     x = EmberTensor([1, 2])
     with pytest.raises(TypeError, match=r"^item assignment: values for an int64 tensor must be .* got float32"):

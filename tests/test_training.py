@@ -474,11 +474,19 @@ def test_checkpoints_are_kept_and_taken_up(backend: Backend, tmp_path: Path) -> 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     trainer(training.Checkpoint(tmp_path)).fit(X, Y)
     small = training.Trainer(modules.Sequential(modules.Linear(4, 3)), LOSS, optim.Adam())
-    with pytest.raises(ValueError, match=r"Trainer: the checkpoint must be of this model, got unknown: 3\.bias, 3"):
+    with pytest.raises(ValueError, match=r"Trainer: the checkpoint must be of this model\nunexpected: 3\.bias, 3"):
         small.restore(tmp_path)
+    wide = training.Trainer(
+        modules.Sequential(modules.Linear(4, 8), ops.relu, modules.Identity(), modules.Linear(8, 3)), LOSS, "adam"
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"must be of this model\nwrong shape:\n  0\.bias: \[16\] where the model has \[8\]\n  0\.weight: ",
+    ):
+        wide.restore(tmp_path)
     other = trainer()
     other.optimizer = optim.SGD(0.1, 0.9)
-    with pytest.raises(ValueError, match="optimiser"):
+    with pytest.raises(ValueError, match="optimizer"):
         other.restore(tmp_path)
     again = trainer()
     again.optimizer = optim.Adam(optim.schedules.constant(0.5))
@@ -542,7 +550,33 @@ def test_a_checkpoint_may_precede_other_callbacks(every: int | None, backend: Ba
     assert found.keys() == expected.keys()
     for path, x in found.items():
         np.testing.assert_array_equal(x, expected[path])
-    assert figures == others or every, "figures of an epoch come after its last update"
+    assert figures == others
+
+
+def test_a_checkpoint_of_the_last_step_of_an_epoch_holds_the_epoch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options: dict[str, Any] = {"epochs": 2, "batch_size": 25, "validation_data": (X, Y)}
+    whole = trainer(training.Checkpoint(tmp_path, every=1)).fit(X, Y, **options)
+    again = trainer(training.Checkpoint(tmp_path, every=1)).fit(X, Y, **options, resume=tmp_path, verbose=2)
+    assert capsys.readouterr().out == "", "no epoch is left"
+    assert again.epochs == whole.epochs
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_an_epoch_that_was_cut_short_goes_on_with_more_steps(tmp_path: Path) -> None:
+    whole = trainer().fit(X, Y, max_steps=7, batch_size=10)
+    trainer(training.Checkpoint(tmp_path, every=3)).fit(X, Y, max_steps=3, batch_size=10)
+    rest = trainer(seed=9).fit(X, Y, max_steps=7, batch_size=10, resume=tmp_path)
+    assert rest.steps == whole.steps
+
+
+def test_the_seconds_of_an_epoch_are_those_before_a_resume_too(tmp_path: Path) -> None:
+    slow = training.LambdaCallback(on_step_end=lambda trainer, loss: time.sleep(0.05))
+    options: dict[str, Any] = {"batch_size": 10}
+    mine = trainer(slow, training.Checkpoint(tmp_path, every=4))
+    assert mine.fit(X, Y, **options)["seconds"][0] >= 0.25
+    assert trainer().fit(X, Y, **options, resume=tmp_path)["seconds"][0] >= 0.15
 
 
 def test_a_run_that_was_stopped_is_over(backend: Backend, tmp_path: Path) -> None:
@@ -565,6 +599,56 @@ def test_a_run_that_was_stopped_is_over(backend: Backend, tmp_path: Path) -> Non
     assert len(run(4, resume=tmp_path).history) == 5
     mine = trainer(Falling(), training.EarlyStopping("merit", patience=0))
     assert [len(mine.fit(X, Y, epochs=9)) for _ in range(2)] == [2, 2], "a second run begins anew"
+
+
+class Watched(training.Callback):
+    """Figures of the epochs, which are not measured."""
+
+    def __init__(self, *figures: float) -> None:
+        self.figures = figures
+
+    def on_epoch_end(self, trainer: Any, record: dict[str, float]) -> None:
+        record["val_loss"] = self.figures[trainer.epoch - 1]
+
+
+class TestWhyTrainingEnds:
+    FIGURES = 3.0, 2.0, 2.5, 2.0, 1.0, 1.5
+
+    def run(self, capsys: pytest.CaptureFixture[str], *callbacks: Any, epochs: int = 6, **options: Any) -> list[str]:
+        trainer(Watched(*self.FIGURES), *callbacks).fit(X[:4], Y[:4], epochs=epochs, **options)
+        return capsys.readouterr().out.splitlines()
+
+    @pytest.mark.parametrize("verbose", [1, 2])
+    def test_early_stopping_is_shown(self, capsys: pytest.CaptureFixture[str], verbose: int) -> None:
+        lines = self.run(capsys, training.EarlyStopping(patience=2), verbose=verbose)
+        assert lines[-1] == (
+            "early stopping after epoch 4: val_loss did not improve for 2 epochs; "
+            "the parameters of epoch 2 are restored"
+        )
+        assert len(lines) == (5 if verbose == 2 else 1)
+        lines = self.run(capsys, training.EarlyStopping(patience=0, restore_best=False), verbose=verbose)
+        assert lines[-1] == "early stopping after epoch 3: val_loss did not improve for 1 epoch"
+
+    def test_it_is_not_without_output_or_if_the_run_ends_otherwise(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert self.run(capsys, training.EarlyStopping(patience=2), verbose=0) == []
+        assert self.run(capsys, training.EarlyStopping(patience=2)) == [], "there is no terminal"
+        assert self.run(capsys, training.EarlyStopping(patience=2), epochs=3, verbose=1) == []
+
+    def test_a_resumed_run_says_what_to_do(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        stopping = partial(training.EarlyStopping, patience=2)
+        self.run(capsys, stopping(), training.Checkpoint(tmp_path))
+        assert self.run(capsys, stopping(), resume=tmp_path, verbose=2) == [
+            "the run was stopped early after epoch 4: val_loss did not improve for 2 epochs; "
+            "resume it with patience > 2, or without EarlyStopping, to go on"
+        ]
+        assert len(self.run(capsys, stopping(patience=3), resume=tmp_path, verbose=2)) == 2
+        assert len(self.run(capsys, resume=tmp_path, verbose=2)) == 2
+
+    def test_a_reason_of_your_own(self, capsys: pytest.CaptureFixture[str]) -> None:
+        stopping = training.LambdaCallback(on_step_end=lambda trainer, loss: trainer.stop("the time is up"))
+        lines = self.run(capsys, stopping, verbose=2, batch_size=2)
+        assert len(lines) == 2
+        assert lines[-1] == "the time is up"
 
 
 def test_checkpoints_of_another_run_are_noticed(backend: Backend, tmp_path: Path) -> None:
@@ -909,7 +993,7 @@ def test_other_parameters_are_frozen_when_a_run_goes_on(tmp_path: Path) -> None:
     mine = trainer(training.Checkpoint(tmp_path))
     mine.model.freeze("0")
     mine.fit(X, Y)
-    with pytest.raises(ValueError, match="Trainer: the checkpoint must be of this optimiser, or other parameters"):
+    with pytest.raises(ValueError, match="must be of this optimizer, with the same parameters frozen"):
         trainer().restore(tmp_path)
 
 

@@ -102,7 +102,7 @@ def load_tokenizer(folder: Any) -> Tokenizer:
     if not path.is_file():
         raise FileNotFoundError(
             f"load_tokenizer: {path.parent} must have tokenizer.json for prompts that are text, got none; prompts that "
-            "are tokens need none"
+            "are tokens (ember-ml generate --tokens) need none"
         )
     try:
         from tokenizers import Tokenizer as Inner

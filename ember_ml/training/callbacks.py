@@ -80,7 +80,7 @@ class _Watch:
 
     def is_better(self, record: dict[str, float]) -> bool:
         """Whether the figure is better than the best so far by more than ``least``; if so, it becomes the best."""
-        name = self._name(record)
+        name = self.name(record)
         value = record[name]
         gain = value - self.best if self._is_maximized(name) else self.best - value
         # The first value is always the best so far. Two equal infinities differ by NaN, which is not an improvement.
@@ -89,7 +89,7 @@ class _Watch:
         self.best = value
         return True
 
-    def _name(self, record: dict[str, float]) -> str:
+    def name(self, record: dict[str, float]) -> str:
         """Name of the figure in a record. Metrics have the other names that ``Trainer`` accepts, also after val_."""
         if self.monitor is None:
             return "val_loss" if "val_loss" in record else "loss"
@@ -114,7 +114,7 @@ class _Watch:
 class EarlyStopping(Callback):
     """Stop training when a figure has not improved for ``patience`` epochs.
 
-    A run that was stopped early continues from its checkpoint only if ``patience`` is raised.
+    A run that was stopped early continues from its checkpoint only if ``patience`` is raised, or without this callback.
 
     Args:
         monitor: name of the figure, such as ``"val_accuracy"``; by default ``val_loss``, or ``loss`` without validation
@@ -123,7 +123,8 @@ class EarlyStopping(Callback):
         least: smallest change that counts as an improvement.
         mode: ``"min"``, ``"max"`` or ``"auto"``. With ``"auto"``, smaller is better for names that contain loss,
             error, mse, mae, rmse, perplexity or crossentropy, and larger is better for all others.
-        restore_best: restore the parameters of the best epoch when training stops early.
+        restore_best: restore the parameters of the best epoch when training stops early. A run that ends for another
+            reason, such as its number of epochs, keeps its last parameters.
     """
 
     def __init__(
@@ -146,7 +147,10 @@ class EarlyStopping(Callback):
         if not trainer.step:
             self.watch.best, self.waited, self.tensors = math.nan, 0, {}
         elif self.waited and self.waited >= self.patience:
-            trainer.stop()
+            trainer.stop(
+                f"the run was stopped early {self._reason(trainer)}; resume it with patience > {self.waited}, or "
+                f"without {type(self).__name__}, to go on"
+            )
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
         if self.watch.is_better(record):
@@ -156,7 +160,8 @@ class EarlyStopping(Callback):
             return
         self.waited += 1
         if self.waited >= self.patience:
-            trainer.stop()
+            restored = f"; the parameters of epoch {trainer.epoch - self.waited} are restored" if self.tensors else ""
+            trainer.stop(f"early stopping {self._reason(trainer)}{restored}")
             if self.tensors:
                 # Tensors restored from a checkpoint may have another dtype.
                 trainer.model.assign(converted_like(trainer.model.tensors(), self.tensors))
@@ -166,6 +171,12 @@ class EarlyStopping(Callback):
 
     def restore(self, state: Any) -> None:
         self.watch.best, self.waited, self.tensors = state["best"], state["waited"], state["tensors"]
+
+    def _reason(self, trainer: Trainer) -> str:
+        """When and why training stops."""
+        name = self.watch.name(trainer.history.epochs[-1])
+        epochs = "1 epoch" if self.waited == 1 else f"{self.waited} epochs"
+        return f"after epoch {trainer.epoch}: {name} did not improve for {epochs}"
 
 
 class ReduceLROnPlateau(Callback):
@@ -439,7 +450,8 @@ class Checkpoint(Callback):
     Args:
         directory: directory of the files, created if missing; or the path of one file, which ends with
             ``.safetensors`` or ``.npz`` and is replaced every time.
-        every: number of steps between two checkpoints; by default one is written after every epoch.
+        every: number of steps between two checkpoints; by default one is written after every epoch. That of the last
+            step of an epoch is written again after the epoch.
         keep: number of latest files to keep; by default all.
         monitor: name of a figure; write a checkpoint only after epochs where it is the best so far.
         mode: ``"min"``, ``"max"`` or ``"auto"`` for ``monitor``, as in ``EarlyStopping``.
@@ -477,7 +489,12 @@ class Checkpoint(Callback):
         self._is_due = self.every is not None and trainer.step % self.every == 0
 
     def on_epoch_end(self, trainer: Trainer, record: dict[str, float]) -> None:
-        self._is_due = self.every is None and (self.watch is None or self.watch.is_better(record))
+        if self.every is not None:
+            # The file of the last step is of an epoch that is not over, and would be evaluated again on a resume. An
+            # epoch that max_steps cut short goes on if the run is resumed with more steps, so that file stays.
+            self._is_due = trainer.step % self.every == 0 and not trainer.is_cut_short
+        else:
+            self._is_due = self.watch is None or self.watch.is_better(record)
 
     def on_settled(self, trainer: Trainer) -> None:
         # A file holds the state of all callbacks, including those that run after this one.

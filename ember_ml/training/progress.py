@@ -42,6 +42,8 @@ class Progress:
 
             self.console = Console(file=sys.stdout)
             self.has_bar = self.has_bar and self.console.is_terminal
+        # Without a terminal, there is no bar, but a line that is rare does no harm.
+        self.has_notes = self.has_bar or self.has_lines or (is_shown and verbose == 1)
 
     @contextmanager
     def epoch(self, number: int, total: int, done: int) -> Iterator[Epoch]:
@@ -86,6 +88,11 @@ class Progress:
         if self.has_lines:
             # ``print`` would break lines at 80 columns where there is no terminal.
             self.console.out(f"epoch {number}{self.of}  {format_figures(record)}", highlight=False)
+
+    def note(self, text: str) -> None:
+        """Print a line about the run."""
+        if self.has_notes:
+            self.console.out(text, highlight=False)
 
 
 class Epoch:

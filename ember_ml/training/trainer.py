@@ -161,10 +161,16 @@ class Trainer:
         self._pass_seed: Any = None
         # Number of batches taken in the pass over the data, which may be longer or shorter than an epoch.
         self._position = 0
+        # Seconds of the epoch up to its last step, and the time at which it began, or would have without interrupts.
+        self._seconds = self._epoch_start = 0.0
         self._losses: list[Any] = []
         self._sizes: list[Any] = []
         self._batch_size: int | None = None
         self._is_stopped = False
+        # Whether ``max_steps`` ended the last epoch.
+        self.is_cut_short = False
+        # Lines to show when training has stopped.
+        self._reasons: list[str] = []
         # Number of measurements of each metric that all ranks hold; those that follow are of this rank's examples.
         self._gathered = [0] * len(self.metrics)
         # What begins to average gradients over the ranks while others are computed; ``None`` to do that afterwards.
@@ -266,7 +272,7 @@ class Trainer:
             self._roll_back()
             self._sharding.join()
             self._batch_size = data.batch_size if isinstance(data, Arrays) else None
-            self._is_stopped, self._is_unchecked = False, self._expected is not None
+            self._is_stopped, self._reasons, self._is_unchecked = False, [], self._expected is not None
             if resume is None or not self.restore(resume):
                 self._check_missing(resume)
                 with uninterrupted():
@@ -291,6 +297,8 @@ class Trainer:
                 with closing(self._batches(run)) as batches:
                     while self._has_epochs(run):
                         self._fit_epoch(run, batches)
+                for reason in self._reasons:
+                    progress.note(reason)
                 self._sharding.join_model()
             except BaseException as error:
                 self._roll_back()
@@ -352,9 +360,15 @@ class Trainer:
                 raise ValueError("Trainer: x must have at least 1 batch to predict, got none")
             return tree.map(lambda *parts: ops.concatenate(list(parts)), *predictions)
 
-    def stop(self) -> None:
-        """Stop training after this epoch."""
+    def stop(self, reason: str = "") -> None:
+        """Stop training after this epoch.
+
+        Args:
+            reason: line to show with the progress when training has stopped.
+        """
         self._is_stopped = True
+        if reason and reason not in self._reasons:
+            self._reasons.append(reason)
 
     def save(self, directory: Any, keep: int | None = None) -> Path:
         """Write a checkpoint, and return its path. ``restore`` and ``fit(resume=...)`` read it.
@@ -384,6 +398,7 @@ class Trainer:
             "epoch_seed": self._epoch_seed,
             "position": self._position,
             "pass_seed": self._pass_seed,
+            "seconds": self._seconds,
             "losses": losses,
             "sizes": _read_numbers(self._sizes),
             "batch_size": self._batch_size,
@@ -447,7 +462,7 @@ class Trainer:
             # a separate step count.
             held = ({path: x for path, x in some.items() if path.rpartition(".")[2] not in (RATE, STEP)}
                     for some in (self.optimizer.tensors(), content["optimizer"]))  # fmt: skip
-            _check_paths("optimiser, or other parameters were frozen", *held)
+            _check_paths("optimizer, with the same parameters frozen", *held)
             progress = json.loads(content["progress"])
             check_checkpoint(progress["step"], self._device)
             self._check_progress(progress)
@@ -474,6 +489,7 @@ class Trainer:
                 self._position = progress.get("position", progress["batch"])
                 self._pass_seed = progress.get("pass_seed", progress["epoch_seed"])
                 self._losses, self._sizes = progress["losses"], progress["sizes"]
+                self._seconds = progress.get("seconds", 0.0)  # absent in earlier versions
                 self.history = History(**progress["history"])
                 for metric, measured in zip(self.metrics, content["metrics"], strict=True):
                     metric.restore(measured)
@@ -531,7 +547,7 @@ class Trainer:
         return self.epoch < run.epochs and not self._is_stopped and bool(self.batch or self.step < run.max_steps)
 
     def _fit_epoch(self, run: _Run, batches: Iterator[list[Share] | None]) -> None:
-        begin = time.perf_counter()
+        self._epoch_start = time.perf_counter() - self._seconds
         self._call_epoch_begin()
         limit = math.inf if run.steps_per_epoch is None else run.steps_per_epoch
         total = run.steps_per_epoch or -(-len(run.data) // self.accumulate)
@@ -546,6 +562,7 @@ class Trainer:
                 loss = self._losses[-1]
                 self._notify_pending()
                 listener.step(examples, partial(self._figures, loss), self._memory)
+            self.is_cut_short = self.step >= run.max_steps
             if not self._losses:
                 raise ValueError(
                     "Trainer: x must have at least 1 batch to train on, got none; an iterator is empty after its "
@@ -560,7 +577,7 @@ class Trainer:
                 record.update({f"val_{name}": value for name, value in found.items()})
             record.update(self._scale_figures())
             record["learning_rate"] = self.optimizer.learning_rate
-            record["seconds"] = time.perf_counter() - begin
+            record["seconds"] = time.perf_counter() - self._epoch_start
             listener.end(record)
         with uninterrupted():
             self.history.steps += losses
@@ -575,6 +592,7 @@ class Trainer:
 
     def _begin_epoch(self) -> None:
         self.batch, self._losses, self._sizes, self._epoch_seed, self._snapshot = 0, [], [], None, None
+        self._seconds = 0.0
         for metric in self.metrics:
             metric.reset()
         self._gathered = [0] * len(self.metrics)
@@ -813,6 +831,7 @@ class Trainer:
         self.batch += 1
         self.step += 1
         self._position += batches
+        self._seconds = time.perf_counter() - self._epoch_start
         self._pending, self._snapshot = list(self.callbacks), None
 
     def _roll_back(self) -> None:
@@ -1114,12 +1133,14 @@ def _check_instance(value: Any, method: str, what: str) -> Any:
 
 
 def _check_paths(name: str, expected: dict[str, Any], found: dict[str, Any]) -> None:
-    lacking, unknown = expected.keys() - found.keys(), found.keys() - expected.keys()
-    shapes = [p for p in expected.keys() & found.keys() if tuple(expected[p].shape) != tuple(found[p].shape)]
-    complaints = [
-        f"{what}: {', '.join(sorted(paths))}"
-        for what, paths in (("lacking", lacking), ("unknown", unknown), ("of another shape", shapes))
-        if paths
+    """Raise an error, in the words of ``load_state_dict``, unless paths and shapes are those expected."""
+    sides = ("missing", expected.keys() - found.keys()), ("unexpected", found.keys() - expected.keys())
+    complaints = [f"{what}: {', '.join(sorted(paths))}" for what, paths in sides if paths]
+    wrong = [
+        f"  {path}: {list(found[path].shape)} where the {name.partition(',')[0]} has {list(expected[path].shape)}"
+        for path in sorted(expected.keys() & found.keys())
+        if tuple(expected[path].shape) != tuple(found[path].shape)
     ]
+    complaints += ["wrong shape:", *wrong] if wrong else []
     if complaints:
-        raise ValueError(f"Trainer: the checkpoint must be of this {name}, got {'; '.join(complaints)}")
+        raise ValueError("\n".join([f"Trainer: the checkpoint must be of this {name}", *complaints]))

@@ -54,7 +54,9 @@ class Linear(Module):
         shape = tuple(getattr(x, "shape", ()))
         if not shape or shape[-1] == self.in_features:
             return ""
-        return f"x must have {self.in_features} features along its last axis, got shape {list(shape)}"
+        is_flat = len(shape) == 1 and shape[0] and self.in_features and not shape[0] % self.in_features
+        hint = "; nn.Flatten keeps the axis of the batch, ops.flatten does not" if is_flat else ""
+        return f"x must have {self.in_features} features along its last axis, got shape {list(shape)}{hint}"
 
     def forward(self, x: Any) -> Tensor:
         return ops.linear(x, self.weight, self.bias)

@@ -106,7 +106,8 @@ class LoRA(Module):
 
     The layers of ``model`` are adapted in place: calling it, or this module, computes with the adapters. All of its
     parameters are frozen, and a frozen ``BatchNorm`` keeps its statistics, so that only the adapters change. A new
-    adapter changes no result: one of its factors is zero.
+    adapter changes no result: one of its factors is zero. Methods of the model, such as ``generate``, are methods of
+    this module too.
 
     Args:
         model: the model, whose parameters keep their paths.
@@ -239,6 +240,13 @@ class LoRA(Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Result of the model, with the adapters."""
         return self.model(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """Method of the model, such as ``generate``."""
+        model = self.__dict__.get("model")
+        if model is not None and not name.startswith("_") and callable(getattr(type(model), name, None)):
+            return getattr(model, name)
+        return super().__getattr__(name)  # type: ignore[misc]
 
     @property
     def layers(self) -> dict[str, Adapted]:

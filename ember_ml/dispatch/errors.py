@@ -47,6 +47,15 @@ def annotate_error(operation: Operation, backend: Backend, error: Exception, val
         error = translated
     if not is_of_user:
         rename(error, called_as(operation))
+    return _with_note(operation, backend, error, values)
+
+
+def nesting_error(operation: Operation, backend: Backend, error: ValueError, values: tuple[Any, ...]) -> Exception:
+    """``error`` about the levels of a sequence, whose shape is unknown, with the operation's name and a note."""
+    return _with_note(operation, backend, rename(error, called_as(operation)), values)
+
+
+def _with_note(operation: Operation, backend: Backend, error: Exception, values: tuple[Any, ...]) -> Exception:
     note = f"in ember_ml.ops.{operation.name}({_arguments(operation, values)}) on the {backend.chosen_as} backend"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)

@@ -14,7 +14,7 @@ from ember_ml import backend as backends
 from ember_ml import tree
 from ember_ml.backend import Backend
 from ember_ml.dispatch import wrapping
-from ember_ml.dispatch.errors import ARGUMENT_ERRORS, annotate_error, called_as, hide_frames, rename
+from ember_ml.dispatch.errors import ARGUMENT_ERRORS, annotate_error, called_as, hide_frames, nesting_error, rename
 from ember_ml.dispatch.fast import binding_error
 from ember_ml.dispatch.promotion import is_half_and_single, promotion_of
 from ember_ml.dispatch.roles import COUNT, COUNTS, DEVICE, DTYPE, FLAG, INDEX, MASK, PLAIN, SCALAR, TENSOR
@@ -92,7 +92,7 @@ class GeneralPath:
             return self.call_form(*self.arguments(values))
         # The backend and the cast values, if the promotion table covers the call.
         promoted = None if self.promotion is None else self.promotion(*values)
-        if promoted is None and wrapping.holds_wrapped(values):
+        if promoted is None and self.holds_wrapped(values):
             return self.call_unwrapped(values)
         backend = self.find_backend(values) if promoted is None else promoted[0]
         try:
@@ -110,14 +110,18 @@ class GeneralPath:
             # What it creates is of the active engine, whatever it is created from.
             return self.run_form(args, kwargs)
         values = (*args, *kwargs.values())
-        is_wrapped = wrapping.holds_wrapped(values)
+        try:
+            is_wrapped = wrapping.holds_wrapped(values)
+            if is_wrapped:
+                backend = wrapping.backend_of_wrapped(self.operation.name, values)
+            else:
+                kinds = [k for v in values for k in (leaf_types(v) if classify(type(v)) == SEQUENCE else (type(v),))]
+                backend = common_backend(kinds)
+        except (TypeError, ValueError) as error:
+            raise rename(error, called_as(self.operation)) from None
         if is_wrapped:
-            backend = wrapping.backend_of_wrapped(self.operation.name, values)
             args = wrapping.unwrap_all(args, backend)
             kwargs = dict(zip(kwargs, wrapping.unwrap_all(tuple(kwargs.values()), backend), strict=True))
-        else:
-            kinds = [k for v in values for k in (leaf_types(v) if classify(type(v)) == SEQUENCE else (type(v),))]
-            backend = common_backend(kinds)
         if backends.current() is backend:
             result = self.run_form(args, kwargs)
         else:
@@ -152,17 +156,32 @@ class GeneralPath:
             raise failure
         return result
 
+    def holds_wrapped(self, values: tuple[Any, ...]) -> bool:
+        """Whether an EmberTensor is among the values. Tensors nested too deeply are an error."""
+        try:
+            if not wrapping.holds_wrapped(values):
+                return False
+            for slot in self.tensors:
+                if type(values[slot.place]) in (list, tuple):
+                    leaf_types(values[slot.place])
+            return True
+        except ValueError as error:
+            raise nesting_error(self.operation, backends.current(), error, values) from None
+
     def find_backend(self, values: tuple[Any, ...]) -> Backend:
         """The backend that computes: that of the tensors among the values, else the active one."""
         kinds: list[type] = []
-        for item in self.operands(values):
-            kind = type(item)
-            if classify(kind) == SEQUENCE:
-                kinds += leaf_types(item)
-            else:
-                kinds.append(kind)
+        operands = self.operands(values)
         try:
+            for item in operands:
+                kind = type(item)
+                if classify(kind) == SEQUENCE:
+                    kinds += leaf_types(item)
+                else:
+                    kinds.append(kind)
             return common_backend(kinds)
+        except ValueError as error:
+            raise nesting_error(self.operation, backends.current(), error, values) from None
         except TypeError as error:
             raise rename(error, called_as(self.operation)) from None
 
@@ -178,11 +197,10 @@ class GeneralPath:
 
     def call_unwrapped(self, values: tuple[Any, ...]) -> Any:
         """Unwrap the EmberTensors among the values, call the operation on their engine, and wrap the result."""
-        for slot in self.tensors:
-            if type(values[slot.place]) in (list, tuple):
-                leaf_types(values[slot.place])  # raises if it is nested too deeply
         try:
             backend = wrapping.backend_of_wrapped(self.operation.name, values)
+        except ValueError as error:
+            raise nesting_error(self.operation, backends.current(), error, values) from None
         except TypeError as error:
             raise rename(error, called_as(self.operation)) from None
         natives = wrapping.unwrap_all(values, backend)

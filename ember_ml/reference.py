@@ -10,7 +10,7 @@ import argparse
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -140,10 +140,12 @@ def _older(rows: Sequence[older_names.Older]) -> Callable[[], str]:
 
 def _same_names() -> str:
     """Table of the names that are what they were in earlier versions."""
-    return table(
-        ["where", "names"],
-        [[f"`{place}`", ", ".join(f"`{name}`" for name in names.split())] for place, names in older_names.SAME.items()],
-    )
+    return _names_of({place: names.split() for place, names in older_names.SAME.items()}, ["where", "names"])
+
+
+def _names_of(found: Mapping[str, Sequence[str]], head: list[str]) -> str:
+    """Table of the names in each of several modules."""
+    return table(head, [[f"`{place}`", ", ".join(f"`{name}`" for name in names)] for place, names in found.items()])
 
 
 def _calls(engine: str) -> dict[str, Callable[[], str]]:
@@ -152,7 +154,7 @@ def _calls(engine: str) -> dict[str, Callable[[], str]]:
     return {
         f"{engine}_renamed": lambda: table(head, guides.renamed(engine)),
         f"{engine}_different": lambda: table(head, guides.different(engine)),
-        f"{engine}_same": lambda: ", ".join(f"`{name}`" for name in guides.same(engine)) + ".\n",
+        f"{engine}_same": lambda: _names_of(guides.same(engine), [head[0], "the same in `ops`"]),
     }
 
 

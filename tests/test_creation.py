@@ -191,7 +191,9 @@ class TestAsarray:
     @pytest.mark.parametrize("kind", CYCLES)
     @pytest.mark.parametrize("use", USES)
     def test_what_contains_itself_is_a_value_error(self, backend: Backend, kind: str, use: str) -> None:
-        message = r"^\w+: a nested sequence must not contain itself, got a (list|tuple|dict) that does(\nin ember_ml\.ops|$)"
+        message = (
+            r"^\w+: a nested sequence must not contain itself, got a (list|tuple|dict) that does(\nin ember_ml\.ops|$)"
+        )
         with pytest.raises(ValueError, match=message):
             USES[use](CYCLES[kind])
 

@@ -13,11 +13,15 @@ from emberlint.rewrite.names import difference, operation_for
 # Parameters that say where or how a result is stored; operations have none of them, and none is needed.
 _STORAGE = words("out where casting order subok signature extobj requires_grad pin_memory layout generator")
 
+# torch 2.13: functions that only raise an error, which names another.
+_REMOVED = words("torch.lstsq torch.matrix_rank torch.solve")
+
 _ORDER = "elements on one side of the place may be in another order"
 _NAN = "NaN of NaN, where torch returns 0"
 _DTYPES = "returns dtypes of Ember ML, by its promotion table"
 _SIGNS = "vectors have signs that are the same on every engine"
 _EIGENVALUES = "conjugate eigenvalues may be in another order"
+_DRAWS = "other numbers, the same on every engine"
 # What differs for some values or arguments of functions that are ported.
 REMARKS = {
     "jax.numpy.argpartition": _ORDER,
@@ -36,6 +40,8 @@ REMARKS = {
     "numpy.linalg.svd": _SIGNS,
     "numpy.partition": _ORDER,
     "numpy.promote_types": _DTYPES,
+    "numpy.random.gamma": "write `beta=`, which is the inverse of `scale`",
+    "numpy.random.randint": "give both bounds",
     "numpy.result_type": _DTYPES,
     "numpy.unique_values": "sorted",
     "torch.get_default_device": "returns a name",
@@ -48,6 +54,8 @@ REMARKS = {
     "torch.linalg.qr": _SIGNS,
     "torch.linalg.solve": "vectors for a stack of matrices have the shape (..., n, 1)",
     "torch.linalg.svd": _SIGNS,
+    "torch.nn.functional.dropout": "`p` is `rate`; write `training=`",
+    "torch.nn.functional.huber_loss": "the target comes first",
     "torch.pinverse": "torch's `rcond` is 1e-15 by default; ops has `rtol`, by default that of the array API standard",
     "torch.qr": _SIGNS,
     "torch.sgn": _NAN,
@@ -80,27 +88,34 @@ def different(engine: str) -> list[list[str]]:
         if remark:
             name = path.rpartition(".")[2]
             ours = catalogue.operation(name)
-            rows.append([_call(path, _names(record)), _call(f"ops.{name}", _names(ours or {})), remark])
+            place = "ops.random" if _is_draw(path) else "ops"
+            rows.append([_call(path, _names(record)), _call(f"{place}.{name}", _names(ours or {})), remark])
     if engine == "jax":
-        rows += [[f"`{path}`", "", advice] for path, advice in ADVICE.items()]
+        known = {path for path in _functions(engine) if difference(path)}
+        rows += [[f"`{path}`", "", advice] for path, advice in ADVICE.items() if path not in known]
     return rows
 
 
-def same(engine: str) -> list[str]:
-    """Names of an engine's functions whose calls are the same here, apart from the module."""
-    found = []
+def same(engine: str) -> dict[str, list[str]]:
+    """Names in ``ops`` of the functions that are called in the same way here, by the module of an engine."""
+    found: dict[str, list[str]] = {}
     for path, record in _functions(engine).items():
         operation = operation_for(path)
         if operation and not difference(path):
             ours = _names(catalogue.operation(operation) or {})
             if not _remark(path, operation, _names(record), ours):
-                found.append(operation)
-    return sorted(set(found))
+                found.setdefault(path.rpartition(".")[0], []).append(operation)
+    return {module: sorted(set(names)) for module, names in found.items()}
+
+
+def _is_draw(path: str) -> bool:
+    """Whether a function draws random numbers."""
+    return ".random." in path
 
 
 def _functions(engine: str) -> dict[str, Any]:
     functions: dict[str, Any] = catalogue.load()["engines"][engine]["functions"]
-    return functions
+    return {path: record for path, record in functions.items() if path not in _REMOVED}
 
 
 def _names(record: dict[str, Any]) -> list[str]:
@@ -126,4 +141,8 @@ def _remark(path: str, operation: str, theirs: list[str], ours: list[str]) -> st
         parts.append(f"write `{name}={value}` for their default" if value else f"give `{name}`")
     if path in REMARKS:
         parts.append(REMARKS[path])
+    if _is_draw(path):
+        if ours[0] == "shape":
+            parts.append("the shape comes first" + (", unless you write `size=`" if "size" in theirs else ""))
+        parts += (["the key is the option `key=`"] if theirs[0] == "key" else []) + [_DRAWS]
     return "; ".join(parts)

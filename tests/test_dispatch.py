@@ -316,6 +316,7 @@ def test_a_tensor_anywhere_in_a_sequence_decides(dtype: str, backend: Backend) -
         assert ops.dtype(ops.asarray(sequence)) == ops.dtype(ops.positive(sequence)) == raised, sequence
 
 
+@pytest.mark.usefixtures("traced_only")
 @pytest.mark.filterwarnings(HIDDEN_WARNING)
 def test_gradients_flow_through_a_tensor_anywhere_in_a_sequence(backend: Backend) -> None:
     def turned(angle: Any) -> Any:

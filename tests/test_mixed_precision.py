@@ -339,6 +339,7 @@ def stop_after(steps: int) -> Any:
     return stop
 
 
+@pytest.mark.usefixtures("traced_only")
 class TestOverflow:
     X = np.array([[0.5], [1.0], [1.5], [2.0]] * 3, np.float32)
     Y = np.array([[0.5], [1.0], [1.5], [2.0]] * 3, np.float32)

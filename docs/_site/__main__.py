@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -16,15 +17,15 @@ SPHINX = ["-W", "--keep-going", "-n", "-q", "-c", str(Path(__file__).parent)]
 
 def build(out: Path, work: Path, only: Sequence[str] = (), jobs: str = "1") -> int:
     """Build the site into a folder and return the exit status. ``work`` keeps what a later build can use again."""
-    from sphinx.cmd.build import main as sphinx
-
     start = time.perf_counter()
     site = staging.stage(examples.sessions(work))
     if only:
         staging.keep_only(site, only)
     staging.write(site, work / "source")
     print(f"{len(site.texts)} pages written in {time.perf_counter() - start:.0f} s")
-    status = sphinx([*SPHINX, "-j", jobs, "-d", str(work / "doctrees"), str(work / "source"), str(out)])
+    # A process of its own, since Sphinx forks and JAX, which the examples have loaded, warns of that.
+    command = [sys.executable, "-m", "sphinx", *SPHINX, "-j", jobs, "-d", str(work / "doctrees")]
+    status = subprocess.run([*command, str(work / "source"), str(out)], check=False).returncode
     if status:
         return status
     dead = [*links.dead_links_of_sources(), *links.dead_links(out)]

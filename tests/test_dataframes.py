@@ -45,6 +45,32 @@ def test_a_frame_of_one_dtype_is_not_copied() -> None:
     assert np.shares_memory(frames.as_array(pandas.DataFrame(array, copy=False)), array)
 
 
+@LIBRARIES
+def test_columns_without_rows_are_floats(library: Any) -> None:
+    array = frames.as_array(library.DataFrame({"a": [], "b": []}))
+    assert (array.dtype, array.shape) == ("float64", (0, 2))
+
+
+def test_columns_of_polars_that_are_all_missing_are_nan() -> None:
+    array = frames.as_array(polars.DataFrame({"a": [1, 2], "b": [None, None]}))
+    np.testing.assert_array_equal(array, [[1, np.nan], [2, np.nan]])
+    for data in (polars.DataFrame({"b": [None, None]})["b"], polars.DataFrame({"b": [None, None]})):
+        array = frames.as_array(data)
+        assert array.dtype == "float64"
+        assert np.isnan(array).all()
+
+
+def test_the_byte_order_of_pandas_may_be_any() -> None:
+    for order in "<>":
+        frame = pandas.DataFrame({"a": np.array([1, 2], f"{order}f4"), "b": np.array([3, 4], ">f4")})
+        array = frames.as_array(frame)
+        assert (array.dtype, array.dtype.isnative, array.tolist()) == ("float32", True, [[1, 3], [2, 4]])
+        array = frames.as_array(frame["b"])
+        assert (array.dtype, array.dtype.isnative, array.tolist()) == ("float32", True, [3, 4])
+    mixed = pandas.DataFrame({"a": np.array([1, 2], ">i4"), "b": [0.5, 1.5]})
+    assert frames.as_array(mixed).tolist() == [[1, 0.5], [2, 1.5]]
+
+
 def test_missing_values_become_nan() -> None:
     frame = pandas.DataFrame(
         {

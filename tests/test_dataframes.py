@@ -168,6 +168,17 @@ def test_the_target_may_be_a_column() -> None:
             trainer.fit(np.ones((2, 2)), "t")
 
 
+def test_labels_of_columns_may_repeat_and_the_target_may_not() -> None:
+    rows = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    with ember_ml.use_backend("numpy"):
+        x, y = as_data(pandas.DataFrame(rows, columns=["a", "a", "y"]), "y", 2).parts
+        assert (x.tolist(), y.tolist()) == ([[1.0, 2.0], [4.0, 5.0]], [3.0, 6.0])
+        x, y = as_data(polars.DataFrame(rows, schema=["a", "b", "y"], orient="row"), "y", 2).parts
+        assert (x.tolist(), y.tolist()) == ([[1.0, 2.0], [4.0, 5.0]], [3.0, 6.0])
+        with pytest.raises(ValueError, match=r"^Trainer: y must be the name of one column, got 'y', the name of 2"):
+            as_data(pandas.DataFrame(rows, columns=["a", "y", "y"]), "y", 2)
+
+
 class Dataset:
     """What is used of a dataset of Hugging Face: rows are read by slices and lists of numbers, columns by name."""
 

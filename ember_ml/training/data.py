@@ -392,7 +392,13 @@ def _split_frame(frame: Any, target: str) -> tuple[Any, Any]:
         raise ValueError(
             f"Trainer: y must be the name of a column, one of {', '.join(map(str, names))}, got {target!r}"
         )
-    return frame[[name for name in names if name != target]], frame[target]
+    if names.count(target) > 1:
+        raise ValueError(
+            f"Trainer: y must be the name of one column, got {target!r}, the name of {names.count(target)} columns"
+        )
+    # Selecting the other columns by name would repeat those whose names occur more than once in pandas.
+    rest = frame.drop(columns=[target]) if hasattr(frame, "iloc") else frame.drop(target)
+    return rest, frame[target]
 
 
 # Number of batches that are read ahead.

@@ -340,6 +340,33 @@ def test_loaders_of_torch_are_training_data(backend: Backend) -> None:
     assert tuple(trainer.predict(loader).shape) == (3, 1)
 
 
+class Tokens(UserDict[str, Any]):
+    """What a tokenizer of ``transformers`` returns."""
+
+
+def test_mappings_are_data(backend: Backend) -> None:
+    class Sum(nn.Module):
+        def __init__(self) -> None:
+            self.linear = nn.Linear(2, 1)
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(ops.add(x["a"], x["b"]))
+
+    a, b = np.array(ROWS, np.float32)[:, :2], np.array(ROWS, np.float32)[:, 1:]
+    y = np.array([[1.0], [0.0], [1.0]], np.float32)
+    trainer = training.Trainer(Sum(), "mse", optim.SGD(0.0))
+    tokens = Tokens({"a": a, "b": b.tolist()})
+    expected = trainer.evaluate({"a": a, "b": b}, y)["loss"]
+    assert trainer.fit(tokens, y, batch_size=3)["loss"] == [pytest.approx(expected, rel=1e-5)]
+    assert trainer.evaluate(tokens, y, batch_size=2)["loss"] == pytest.approx(expected, rel=1e-5)
+    expected = ops.to_numpy(trainer.predict({"a": a, "b": b}))
+    np.testing.assert_allclose(ops.to_numpy(trainer.predict(tokens, batch_size=2)), expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="y must be given for this loss, got None"):
+        trainer.fit(tokens)
+    free = training.Trainer(Sum(), lambda prediction, _: ops.mean(prediction), optim.SGD(0.0))
+    assert len(free.fit(tokens, batch_size=2).steps) == 2
+
+
 def test_batches_are_not_copied() -> None:
     torch = pytest.importorskip("torch", reason="its tensors are the batches")
     x = torch.ones(4, 3)

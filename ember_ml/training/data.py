@@ -318,7 +318,7 @@ def _error_without_target(batch: Any) -> ValueError:
 
 
 def _is_array(x: Any) -> bool:
-    return ops.is_tensor(x) or hasattr(x, "__array__") or isinstance(x, (dict, tuple))
+    return ops.is_tensor(x) or hasattr(x, "__array__") or isinstance(x, (Mapping, tuple))
 
 
 class Column:
@@ -356,8 +356,15 @@ def columns_of(table: Any) -> Any:
 
 
 def batches_of(x: Any, batch_size: int) -> Any:
-    """An iterable of batches: ``x`` itself, or the batches of a dataset of Hugging Face that is streamed."""
-    return _Streamed(x, batch_size) if hasattr(x, "iter") and hasattr(x, "with_format") else x
+    """An iterable of batches: ``x`` itself, or the batches of a mapping or a streamed dataset of Hugging Face."""
+    if isinstance(x, Mapping):  # such as what a tokenizer returns
+        return Arrays(x, None, batch_size).batches(shuffle=False)
+    return _Streamed(x, batch_size) if _is_streamed(x) else x
+
+
+def _is_streamed(x: Any) -> bool:
+    """Whether ``x`` is a streamed dataset of Hugging Face, or has the same protocol."""
+    return hasattr(x, "iter") and hasattr(x, "with_format")
 
 
 class _Streamed:

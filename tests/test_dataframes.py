@@ -318,6 +318,45 @@ def test_batches_without_targets_are_refused() -> None:
         assert free.evaluate([{"x": x}])["loss"] == 1
 
 
+def test_datasets_of_torch_without_numbers_are_refused() -> None:
+    torch = pytest.importorskip("torch", reason="the datasets are its own")
+
+    class Numbers(torch.utils.data.IterableDataset):  # type: ignore[misc,name-defined]
+        def __iter__(self) -> Iterator[Any]:
+            return iter([(torch.ones(2), torch.ones(2))] * 6)
+
+    class Both(Numbers):
+        def __getitem__(self, index: int) -> Any:
+            return torch.ones(2), torch.ones(2)
+
+        def __len__(self) -> int:
+            return 6
+
+    with ember_ml.use_backend("numpy"):
+        trainer = training.Trainer(nn.Linear(2, 2), "mse", optim.SGD(0.01))
+        wrap = (
+            r"got a (Numbers|Both), which has single examples; wrap it in torch.utils.data.DataLoader\(x, batch_size\)"
+            ", with batch_size=None if its examples are batches"
+        )
+        for data in (Numbers(), Both()):
+            for call in (trainer.fit, trainer.evaluate, trainer.predict):
+                with pytest.raises(TypeError, match=wrap):
+                    call(data)
+            with pytest.raises(TypeError, match=wrap):
+                trainer.fit(data, "t")
+        assert len(trainer.fit(torch.utils.data.DataLoader(Numbers(), 4)).steps) == 2
+        assert len(trainer.fit(torch.utils.data.DataLoader(Numbers(), None)).steps) == 6
+
+
+def test_streamed_datasets_may_be_datasets_of_torch(backend: Backend) -> None:
+    """The class of Hugging Face has torch's IterableDataset as a base if torch is installed."""
+    torch = pytest.importorskip("torch", reason="the datasets are its own")
+    x, y = np.array(ROWS, np.float32)[:, :2], np.array([[1.0], [0.0], [1.0]], np.float32)
+    plain = trained(x, y, shuffle=False)["loss"]
+    kind = type("IterableDataset", (Streamed, torch.utils.data.IterableDataset), {})
+    assert trained(kind(x, y), "t")["loss"] == pytest.approx(plain, rel=1e-5)
+
+
 def test_loaders_of_unknown_length_are_training_data() -> None:
     torch = pytest.importorskip("torch", reason="the loader is its own")
 

@@ -295,14 +295,23 @@ def as_data(
 
 
 def _check_iterable(x: Any) -> None:
-    """Raise an error for a dataset of torch, which has examples by number and cannot be iterated in batches."""
-    if _is_array(x) or is_table(x) or hasattr(x, "__iter__"):
+    """Raise an error for a dataset of torch, which has single examples, by number or one after the other."""
+    # A streamed dataset of Hugging Face has torch's IterableDataset as a base if torch is installed.
+    if _is_array(x) or is_table(x) or _is_streamed(x):
         return
-    if hasattr(x, "__getitem__") and hasattr(x, "__len__"):
+    is_iterable = hasattr(x, "__iter__")
+    has_numbers = not is_iterable and hasattr(x, "__getitem__") and hasattr(x, "__len__")
+    if has_numbers or _is_of_torch(x, "Dataset"):
+        hint = ", with batch_size=None if its examples are batches" if is_iterable else ""
         raise TypeError(
             f"Trainer: x must be arrays or an iterable of batches, got {written(x)}, which has single examples; wrap "
-            "it in torch.utils.data.DataLoader(x, batch_size)"
+            f"it in torch.utils.data.DataLoader(x, batch_size){hint}"
         )
+
+
+def _is_of_torch(x: Any, name: str) -> bool:
+    """Whether ``x`` is an instance of a class of ``torch.utils.data``, which is not imported."""
+    return any(base.__name__ == name and base.__module__.startswith("torch.utils.data.") for base in type(x).__mro__)
 
 
 def _error_without_target(batch: Any) -> ValueError:

@@ -379,6 +379,81 @@ def test_loaders_of_torch_are_training_data(backend: Backend) -> None:
     assert tuple(trainer.predict(loader).shape) == (3, 1)
 
 
+class Pair(nn.Module):
+    """Takes two inputs and gives two outputs, or their sum."""
+
+    def __init__(self, outputs: int = 1) -> None:
+        self.linear, self.outputs = nn.Linear(2, 1), outputs
+
+    def forward(self, x: Any) -> Any:
+        assert type(x) is tuple
+        a, b = x
+        found = self.linear(ops.add(a, b))
+        return found if self.outputs == 1 else (found, ops.multiply(found, 2))
+
+
+def both_errors(prediction: Any, target: Any) -> Any:
+    assert type(target) is tuple
+    return sum(ops.mean_squared_error(y, p) for y, p in zip(target, prediction, strict=True))
+
+
+def loaded(examples: list[Any], batch_size: int = 2, **options: Any) -> Any:
+    torch = pytest.importorskip("torch", reason="the loader is its own")
+    return torch.utils.data.DataLoader(examples, batch_size, **options)
+
+
+@pytest.mark.parametrize("container", [tuple, list])
+def test_loaders_of_torch_may_have_several_inputs_and_targets(backend: Backend, container: Any) -> None:
+    """The loader makes lists of both, which are no arrays."""
+    a, b = np.array(ROWS, np.float32)[:, :2], np.array(ROWS, np.float32)[:, 1:]
+    y = np.array([[1.0], [0.0], [1.0]], np.float32)
+
+    def found(*data: Any, outputs: int, **options: Any) -> list[float]:
+        ops.random.set_seed(0)
+        trainer = training.Trainer(Pair(outputs), "mse" if outputs == 1 else both_errors, optim.SGD(0.01))
+        steps = trainer.fit(
+            *data, batch_size=2, epochs=2, validation_data=data if len(data) == 2 else data[0], **options
+        )
+        return [*steps.steps, *steps["loss"], *steps["val_loss"], trainer.evaluate(*data, batch_size=2)["loss"]]
+
+    inputs = [container(pair) for pair in zip(a, b, strict=True)]
+    loader = loaded(list(zip(inputs, y, strict=True)))
+    expected = found((a, b), y, outputs=1, shuffle=False)
+    np.testing.assert_allclose(found(loader, outputs=1), expected, rtol=1e-5)
+    assert tuple(training.Trainer(Pair(), "mse", "sgd").predict(loader).shape) == (3, 1)
+    targets = [container(pair) for pair in zip(y, 2 * y, strict=True)]
+    expected = found((a, b), (y, 2 * y), outputs=2, shuffle=False)
+    np.testing.assert_allclose(found(loaded(list(zip(inputs, targets, strict=True))), outputs=2), expected, rtol=1e-5)
+    named = loaded([{"x": pair, "t": target} for pair, target in zip(inputs, y, strict=True)])
+    ops.random.set_seed(0)
+    steps = training.Trainer(Pair(), "mse", optim.SGD(0.01)).fit(named, "t").steps
+    np.testing.assert_allclose(steps, found((a, b), y, outputs=1, shuffle=False)[:2], rtol=1e-5)
+
+
+def test_inputs_of_loaders_may_be_nested_and_of_several_shapes(backend: Backend) -> None:
+    torch = pytest.importorskip("torch", reason="the tensors are its own")
+    example = ((torch.ones(2), [torch.ones(3), {"c": (torch.ones(4),)}]), 1.0)
+    ((x, y),) = Batches(loaded([example] * 2)).batches(shuffle=False)
+    assert type(x) is type(x[1]) is type(x[1][1]["c"]) is tuple
+    assert [tuple(leaf.shape) for leaf in (x[0], x[1][0], x[1][1]["c"][0], y)] == [(2, 2), (2, 3), (2, 4), (2,)]
+
+
+def test_lists_of_numbers_are_arrays(backend: Backend) -> None:
+    x, y = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1.0, 0.0, 1.0]
+    for batches in (
+        [(x, y)],
+        loaded([(x, y)], None),
+        loaded([*zip(x, y, strict=True)], 3, collate_fn=lambda _: (x, y)),
+    ):
+        ((inputs, targets),) = Batches(batches).batches(shuffle=False)
+        assert (ops.to_numpy(inputs).tolist(), ops.to_numpy(targets).tolist()) == (x, y)
+    pairs = [tuple(row) for row in x]
+    ((inputs, _),) = Batches(loaded(x, 3, collate_fn=lambda _: (pairs, y))).batches(shuffle=False)
+    assert ops.to_numpy(inputs).tolist() == x
+    ((inputs, _),) = Batches([([np.ones(2), np.zeros(2)], [1.0, 0.0])]).batches(shuffle=False)
+    assert tuple(inputs.shape) == (2, 2)
+
+
 class Tokens(UserDict[str, Any]):
     """What a tokenizer of ``transformers`` returns."""
 

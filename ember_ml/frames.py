@@ -41,11 +41,11 @@ def as_array(data: Any, name: str = "x") -> Any:
     # By position: labels may occur more than once in pandas.
     columns = [data.iloc[:, i] for i in range(len(labels))] if kind[0] == "pandas" else list(data.iter_columns())
     if (
-        len({str(column.dtype) for column in columns}) == 1
+        len({_name(column.dtype) for column in columns}) == 1
         and _is_plain(columns[0].dtype)
         and not _has_nulls(data, kind)
     ):
-        return data.to_numpy()
+        return data.to_numpy(dtype=_name(columns[0].dtype)) if kind[0] == "pandas" else data.to_numpy()
     required = f"{name} must have columns of numbers"
     arrays = [_column(column, required, f" in column {label!r}") for column, label in zip(columns, labels, strict=True)]
     with activate(load_backend("numpy")):
@@ -97,10 +97,15 @@ _CLASSES = {
 }
 
 
+def _name(dtype: Any) -> str:
+    """Name of a dtype of a column, without the byte order, which those of NumPy may have."""
+    return str(getattr(dtype, "name", dtype))
+
+
 def _is_plain(dtype: Any) -> bool:
     """Whether a dtype of a column is one of ours by name: not text, dates, categories or decimals."""
     # polars writes Float32, and pandas writes the dtypes with missing values so.
-    return str(dtype).lower().replace("boolean", "bool") in DTYPES
+    return _name(dtype).lower().replace("boolean", "bool") in DTYPES
 
 
 def _has_nulls(data: Any, kind: tuple[str, str]) -> bool:
@@ -122,10 +127,13 @@ def _column(column: Any, required: str, place: str) -> Any:
         required: what must hold, for errors.
         place: name of the series, for errors.
     """
-    dtype = str(column.dtype)
+    is_polars = _kind(column)[0] == "polars"
+    if is_polars and str(column.dtype) == "Null":
+        # A column without values, which could be of any dtype; pandas makes floats of it.
+        column = column.cast(float)
+    dtype = _name(column.dtype)
     if not _is_plain(column.dtype):
         raise TypeError(f"{required}, got {dtype}{place}; write codes for what is text, a category or a date")
-    is_polars = _kind(column)[0] == "polars"
     has_nulls = bool(column.null_count()) if is_polars else _is_nullable(dtype) and bool(column.isna().any())
     if not has_nulls:
         return column.to_numpy() if is_polars else column.to_numpy(dtype=dtype.lower().replace("boolean", "bool"))

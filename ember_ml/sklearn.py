@@ -43,6 +43,9 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
     optimizer_: Any
     history_: Any
     n_iter_: int
+    # Draws the seed of each call; seed of the examples that are held out, the same in all calls after ``fit``.
+    _random_state: Any
+    _split_seed: int
     # Loss by default, and what the module returns for each class or target.
     _loss: Callable[..., Any]
     _output: str
@@ -110,10 +113,17 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, x, dtype="float32", ensure_non_negative=True)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        # Later calls draw other numbers, as with a generator that the user gives; pickles of 0.2 have none.
+        is_seeded = not is_new and hasattr(self, "_random_state")
+        if not is_seeded:
+            self._random_state = check_random_state(self.random_state)
+        seed = int(self._random_state.randint(2**31 - 1))
+        if not is_seeded:
+            self._split_seed = seed
         validation_data = None
         if self.validation_fraction != 0:
-            rows, held = self._split(y, seed)
+            # Examples that were held out in an earlier call remain so.
+            rows, held = self._split(y, self._split_seed)
             validation_data = (x[held], y[held]) if weights is None else (x[held], y[held], weights[held])
             x, y, weights = x[rows], y[rows], None if weights is None else weights[rows]
         # A block is for this thread alone: searches may train in several.

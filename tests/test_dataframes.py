@@ -45,6 +45,32 @@ def test_a_frame_of_one_dtype_is_not_copied() -> None:
     assert np.shares_memory(frames.as_array(pandas.DataFrame(array, copy=False)), array)
 
 
+@LIBRARIES
+def test_columns_without_rows_are_floats(library: Any) -> None:
+    array = frames.as_array(library.DataFrame({"a": [], "b": []}))
+    assert (array.dtype, array.shape) == ("float64", (0, 2))
+
+
+def test_columns_of_polars_that_are_all_missing_are_nan() -> None:
+    array = frames.as_array(polars.DataFrame({"a": [1, 2], "b": [None, None]}))
+    np.testing.assert_array_equal(array, [[1, np.nan], [2, np.nan]])
+    for data in (polars.DataFrame({"b": [None, None]})["b"], polars.DataFrame({"b": [None, None]})):
+        array = frames.as_array(data)
+        assert array.dtype == "float64"
+        assert np.isnan(array).all()
+
+
+def test_the_byte_order_of_pandas_may_be_any() -> None:
+    for order in "<>":
+        frame = pandas.DataFrame({"a": np.array([1, 2], f"{order}f4"), "b": np.array([3, 4], ">f4")})
+        array = frames.as_array(frame)
+        assert (array.dtype, array.dtype.isnative, array.tolist()) == ("float32", True, [[1, 3], [2, 4]])
+        array = frames.as_array(frame["b"])
+        assert (array.dtype, array.dtype.isnative, array.tolist()) == ("float32", True, [3, 4])
+    mixed = pandas.DataFrame({"a": np.array([1, 2], ">i4"), "b": [0.5, 1.5]})
+    assert frames.as_array(mixed).tolist() == [[1, 0.5], [2, 1.5]]
+
+
 def test_missing_values_become_nan() -> None:
     frame = pandas.DataFrame(
         {
@@ -140,6 +166,17 @@ def test_the_target_may_be_a_column() -> None:
             trainer.fit(frame, "z")
         with pytest.raises(TypeError, match="y must be the name of a column for a data frame"):
             trainer.fit(np.ones((2, 2)), "t")
+
+
+def test_labels_of_columns_may_repeat_and_the_target_may_not() -> None:
+    rows = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    with ember_ml.use_backend("numpy"):
+        x, y = as_data(pandas.DataFrame(rows, columns=["a", "a", "y"]), "y", 2).parts
+        assert (x.tolist(), y.tolist()) == ([[1.0, 2.0], [4.0, 5.0]], [3.0, 6.0])
+        x, y = as_data(polars.DataFrame(rows, schema=["a", "b", "y"], orient="row"), "y", 2).parts
+        assert (x.tolist(), y.tolist()) == ([[1.0, 2.0], [4.0, 5.0]], [3.0, 6.0])
+        with pytest.raises(ValueError, match=r"^Trainer: y must be the name of one column, got 'y', the name of 2"):
+            as_data(pandas.DataFrame(rows, columns=["a", "y", "y"]), "y", 2)
 
 
 class Dataset:
@@ -281,6 +318,45 @@ def test_batches_without_targets_are_refused() -> None:
         assert free.evaluate([{"x": x}])["loss"] == 1
 
 
+def test_datasets_of_torch_without_numbers_are_refused() -> None:
+    torch = pytest.importorskip("torch", reason="the datasets are its own")
+
+    class Numbers(torch.utils.data.IterableDataset):  # type: ignore[misc,name-defined]
+        def __iter__(self) -> Iterator[Any]:
+            return iter([(torch.ones(2), torch.ones(2))] * 6)
+
+    class Both(Numbers):
+        def __getitem__(self, index: int) -> Any:
+            return torch.ones(2), torch.ones(2)
+
+        def __len__(self) -> int:
+            return 6
+
+    with ember_ml.use_backend("numpy"):
+        trainer = training.Trainer(nn.Linear(2, 2), "mse", optim.SGD(0.01))
+        wrap = (
+            r"got a (Numbers|Both), which has single examples; wrap it in torch.utils.data.DataLoader\(x, batch_size\)"
+            ", with batch_size=None if its examples are batches"
+        )
+        for data in (Numbers(), Both()):
+            for call in (trainer.fit, trainer.evaluate, trainer.predict):
+                with pytest.raises(TypeError, match=wrap):
+                    call(data)
+            with pytest.raises(TypeError, match=wrap):
+                trainer.fit(data, "t")
+        assert len(trainer.fit(torch.utils.data.DataLoader(Numbers(), 4)).steps) == 2
+        assert len(trainer.fit(torch.utils.data.DataLoader(Numbers(), None)).steps) == 6
+
+
+def test_streamed_datasets_may_be_datasets_of_torch(backend: Backend) -> None:
+    """The class of Hugging Face has torch's IterableDataset as a base if torch is installed."""
+    torch = pytest.importorskip("torch", reason="the datasets are its own")
+    x, y = np.array(ROWS, np.float32)[:, :2], np.array([[1.0], [0.0], [1.0]], np.float32)
+    plain = trained(x, y, shuffle=False)["loss"]
+    kind = type("IterableDataset", (Streamed, torch.utils.data.IterableDataset), {})
+    assert trained(kind(x, y), "t")["loss"] == pytest.approx(plain, rel=1e-5)
+
+
 def test_loaders_of_unknown_length_are_training_data() -> None:
     torch = pytest.importorskip("torch", reason="the loader is its own")
 
@@ -301,6 +377,108 @@ def test_loaders_of_torch_are_training_data(backend: Backend) -> None:
     assert trained(loader)["loss"] == pytest.approx(plain, rel=1e-5)
     trainer = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.01))
     assert tuple(trainer.predict(loader).shape) == (3, 1)
+
+
+class Pair(nn.Module):
+    """Takes two inputs and gives two outputs, or their sum."""
+
+    def __init__(self, outputs: int = 1) -> None:
+        self.linear, self.outputs = nn.Linear(2, 1), outputs
+
+    def forward(self, x: Any) -> Any:
+        assert type(x) is tuple
+        a, b = x
+        found = self.linear(ops.add(a, b))
+        return found if self.outputs == 1 else (found, ops.multiply(found, 2))
+
+
+def both_errors(prediction: Any, target: Any) -> Any:
+    assert type(target) is tuple
+    return sum(ops.mean_squared_error(y, p) for y, p in zip(target, prediction, strict=True))
+
+
+def loaded(examples: list[Any], batch_size: int = 2, **options: Any) -> Any:
+    torch = pytest.importorskip("torch", reason="the loader is its own")
+    return torch.utils.data.DataLoader(examples, batch_size, **options)
+
+
+@pytest.mark.parametrize("container", [tuple, list])
+def test_loaders_of_torch_may_have_several_inputs_and_targets(backend: Backend, container: Any) -> None:
+    """The loader makes lists of both, which are no arrays."""
+    a, b = np.array(ROWS, np.float32)[:, :2], np.array(ROWS, np.float32)[:, 1:]
+    y = np.array([[1.0], [0.0], [1.0]], np.float32)
+
+    def found(*data: Any, outputs: int, **options: Any) -> list[float]:
+        ops.random.set_seed(0)
+        trainer = training.Trainer(Pair(outputs), "mse" if outputs == 1 else both_errors, optim.SGD(0.01))
+        steps = trainer.fit(
+            *data, batch_size=2, epochs=2, validation_data=data if len(data) == 2 else data[0], **options
+        )
+        return [*steps.steps, *steps["loss"], *steps["val_loss"], trainer.evaluate(*data, batch_size=2)["loss"]]
+
+    inputs = [container(pair) for pair in zip(a, b, strict=True)]
+    loader = loaded(list(zip(inputs, y, strict=True)))
+    expected = found((a, b), y, outputs=1, shuffle=False)
+    np.testing.assert_allclose(found(loader, outputs=1), expected, rtol=1e-5)
+    assert tuple(training.Trainer(Pair(), "mse", "sgd").predict(loader).shape) == (3, 1)
+    targets = [container(pair) for pair in zip(y, 2 * y, strict=True)]
+    expected = found((a, b), (y, 2 * y), outputs=2, shuffle=False)
+    np.testing.assert_allclose(found(loaded(list(zip(inputs, targets, strict=True))), outputs=2), expected, rtol=1e-5)
+    named = loaded([{"x": pair, "t": target} for pair, target in zip(inputs, y, strict=True)])
+    ops.random.set_seed(0)
+    steps = training.Trainer(Pair(), "mse", optim.SGD(0.01)).fit(named, "t").steps
+    np.testing.assert_allclose(steps, found((a, b), y, outputs=1, shuffle=False)[:2], rtol=1e-5)
+
+
+def test_inputs_of_loaders_may_be_nested_and_of_several_shapes(backend: Backend) -> None:
+    torch = pytest.importorskip("torch", reason="the tensors are its own")
+    example = ((torch.ones(2), [torch.ones(3), {"c": (torch.ones(4),)}]), 1.0)
+    ((x, y),) = Batches(loaded([example] * 2)).batches(shuffle=False)
+    assert type(x) is type(x[1]) is type(x[1][1]["c"]) is tuple
+    assert [tuple(leaf.shape) for leaf in (x[0], x[1][0], x[1][1]["c"][0], y)] == [(2, 2), (2, 3), (2, 4), (2,)]
+
+
+def test_lists_of_numbers_are_arrays(backend: Backend) -> None:
+    x, y = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [1.0, 0.0, 1.0]
+    for batches in (
+        [(x, y)],
+        loaded([(x, y)], None),
+        loaded([*zip(x, y, strict=True)], 3, collate_fn=lambda _: (x, y)),
+    ):
+        ((inputs, targets),) = Batches(batches).batches(shuffle=False)
+        assert (ops.to_numpy(inputs).tolist(), ops.to_numpy(targets).tolist()) == (x, y)
+    pairs = [tuple(row) for row in x]
+    ((inputs, _),) = Batches(loaded(x, 3, collate_fn=lambda _: (pairs, y))).batches(shuffle=False)
+    assert ops.to_numpy(inputs).tolist() == x
+    ((inputs, _),) = Batches([([np.ones(2), np.zeros(2)], [1.0, 0.0])]).batches(shuffle=False)
+    assert tuple(inputs.shape) == (2, 2)
+
+
+class Tokens(UserDict[str, Any]):
+    """What a tokenizer of ``transformers`` returns."""
+
+
+def test_mappings_are_data(backend: Backend) -> None:
+    class Sum(nn.Module):
+        def __init__(self) -> None:
+            self.linear = nn.Linear(2, 1)
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(ops.add(x["a"], x["b"]))
+
+    a, b = np.array(ROWS, np.float32)[:, :2], np.array(ROWS, np.float32)[:, 1:]
+    y = np.array([[1.0], [0.0], [1.0]], np.float32)
+    trainer = training.Trainer(Sum(), "mse", optim.SGD(0.0))
+    tokens = Tokens({"a": a, "b": b.tolist()})
+    expected = trainer.evaluate({"a": a, "b": b}, y)["loss"]
+    assert trainer.fit(tokens, y, batch_size=3)["loss"] == [pytest.approx(expected, rel=1e-5)]
+    assert trainer.evaluate(tokens, y, batch_size=2)["loss"] == pytest.approx(expected, rel=1e-5)
+    expected = ops.to_numpy(trainer.predict({"a": a, "b": b}))
+    np.testing.assert_allclose(ops.to_numpy(trainer.predict(tokens, batch_size=2)), expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="y must be given for this loss, got None"):
+        trainer.fit(tokens)
+    free = training.Trainer(Sum(), lambda prediction, _: ops.mean(prediction), optim.SGD(0.0))
+    assert len(free.fit(tokens, batch_size=2).steps) == 2
 
 
 def test_batches_are_not_copied() -> None:

@@ -164,6 +164,51 @@ def test_classes_of_later_calls_are_those_of_the_first() -> None:
             model.partial_fit(X, LABELS, classes=["up", "down", "q"])
 
 
+class _Noted(nn.Module):
+    """Keeps the order of the examples of each training step, and which of them dropout keeps."""
+
+    def __init__(self, features: int, outputs: int) -> None:
+        self.linear, self.dropout, self.steps = nn.Linear(features, outputs), nn.Dropout(0.5), []
+
+    def forward(self, x: Any) -> Any:
+        if self.training:
+            kept = self.dropout(ops.ones_like(x))
+            self.steps.append((ops.to_numpy(x)[:, 0].tolist(), ops.to_numpy(kept)[:, 0].tolist()))
+        return self.linear(x)
+
+
+def test_later_calls_of_partial_fit_draw_other_numbers(backend: Backend) -> None:
+    x, y = np.arange(16, dtype=np.float32)[:, None], np.arange(16) % 2
+    options: dict[str, Any] = {"batch_size": 16, "validation_fraction": 0.25}
+
+    def noted(random_state: Any) -> Any:
+        model = NeuralClassifier(_Noted, random_state=random_state, **options)
+        for _ in range(4):
+            model.partial_fit(x, y, classes=[0, 1])
+        return model
+
+    for random_state in (0, np.random.RandomState(0), None):
+        steps = noted(random_state).module_.steps
+        assert len({str(order) for order, _ in steps}) == 4
+        assert len({str(mask) for _, mask in steps}) == 4
+        # The examples that are held out stay so.
+        assert len({str(sorted(order)) for order, _ in steps}) == 1
+    model = noted(0)
+    assert model.module_.steps == noted(0).module_.steps
+    # A copy goes on as the model does, and a clone begins anew.
+    again = pickle.loads(pickle.dumps(model))
+    for one in (model, again):
+        one.partial_fit(x, y)
+    assert again.module_.steps == model.module_.steps
+    assert clone(model).partial_fit(x, y, classes=[0, 1]).module_.steps == model.module_.steps[:1]
+    # Estimators of earlier versions, read from a pickle, have no generator.
+    del again._random_state, again._split_seed
+    assert len(again.partial_fit(x, y).module_.steps) == 6
+    # A new fit begins anew.
+    first = model.set_params(epochs=1).fit(x, y).module_.steps
+    assert model.fit(x, y).module_.steps == first == noted(0).module_.steps[:1]
+
+
 class _Flat(nn.Module):
     def __init__(self) -> None:
         self.linear = nn.Linear(3, 1)

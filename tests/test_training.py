@@ -1188,6 +1188,26 @@ def test_single_examples_are_no_batches(backend: Backend) -> None:
             trainer().evaluate(pairs)
 
 
+def test_examples_of_a_batch_are_counted(backend: Backend) -> None:
+    required = "Trainer: the first axes must have one length, the number of examples, got shapes "
+    own = training.Trainer(modules.Linear(4, 3), lambda p, *_: ops.mean(p), optim.SGD(0.1))
+    for batch, shapes in (
+        ((X[:2], Y[:5]), r"\(2, 4\), \(5,\)$"),
+        ((X[:4], Y[:4], [1.0, 2.0]), r"\(4, 4\), \(4,\), \(2,\)$"),
+        (([X[:4], X[4:8]], Y[:4]), r"\(2, 4, 4\), \(4,\); if x is a list of several inputs, write a tuple$"),
+    ):
+        for measure in (own.fit, own.evaluate):
+            with pytest.raises(ValueError, match=required + shapes):
+                measure([batch])
+    with pytest.raises(ValueError, match=required + r".*; if x is a list of several inputs, write a tuple$"):
+        own.fit([X[:4], X[4:8]], Y[:4])
+    # On one rank, tensors beside the examples may have other lengths, such as the classes of texts one after the other.
+    same = training.Trainer(modules.Lambda(lambda x: x["x"]), lambda p, *_: ops.mean(p), optim.SGD(0.1))
+    assert same.evaluate([({"mask": X[:3], "x": X[:4]}, (Y[:9], Y[:4]))])["loss"] == pytest.approx(
+        X[:4].mean(), rel=1e-5
+    )
+
+
 def test_a_target_that_is_not_there_is_missed(backend: Backend) -> None:
     for measure in (trainer().fit, trainer().evaluate):
         with pytest.raises(ValueError, match="Trainer: y must be given for this loss, got None"):

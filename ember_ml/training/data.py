@@ -178,6 +178,8 @@ class Batches(Data):
     ) -> None:
         _check_iterable(batches)
         self.source = batches
+        # A loader of torch makes lists of the tuples of examples.
+        self.has_lists = _is_of_torch(batches, "DataLoader")
         self.device = device
         self.target = target
         self.needs_target = needs_target
@@ -210,7 +212,7 @@ class Batches(Data):
                 raise _error_without_target(parts[0])
             given = (*parts, None) if len(parts) == 1 else parts
             tensors = tuple(
-                None if part is None else _as_tensors(part, self.device, name)
+                None if part is None else _as_tensors(_with_tuples(part) if self.has_lists else part, self.device, name)
                 for name, part in zip(names, given, strict=False)
             )
             targets = tree.leaves(tensors[1])
@@ -232,8 +234,12 @@ class Batches(Data):
 
 def _share_of(batch: Batch, rank: int, size: int) -> Share:
     """Share of a rank in a batch."""
-    # On several ranks, all tensors must be sliced.
-    count = size_of(batch[0]) if size == 1 else _count_examples(*[part for part in batch if part is not None])
+    if size == 1:
+        _check_counts(batch)
+        count = size_of(batch[0])
+    else:
+        # All tensors must be sliced.
+        count = _count_examples(*batch)
     weight = weight_of(count, *batch[2:])
     if size == 1:
         return Share(batch, 0, count, count, weight)
@@ -295,14 +301,35 @@ def as_data(
 
 
 def _check_iterable(x: Any) -> None:
-    """Raise an error for a dataset of torch, which has examples by number and cannot be iterated in batches."""
-    if _is_array(x) or is_table(x) or hasattr(x, "__iter__"):
+    """Raise an error for a dataset of torch, which has single examples, by number or one after the other."""
+    # A streamed dataset of Hugging Face has torch's IterableDataset as a base if torch is installed.
+    if _is_array(x) or is_table(x) or _is_streamed(x):
         return
-    if hasattr(x, "__getitem__") and hasattr(x, "__len__"):
+    is_iterable = hasattr(x, "__iter__")
+    has_numbers = not is_iterable and hasattr(x, "__getitem__") and hasattr(x, "__len__")
+    if has_numbers or _is_of_torch(x, "Dataset"):
+        hint = ", with batch_size=None if its examples are batches" if is_iterable else ""
         raise TypeError(
             f"Trainer: x must be arrays or an iterable of batches, got {written(x)}, which has single examples; wrap "
-            "it in torch.utils.data.DataLoader(x, batch_size)"
+            f"it in torch.utils.data.DataLoader(x, batch_size){hint}"
         )
+
+
+def _is_of_torch(x: Any, name: str) -> bool:
+    """Whether ``x`` is an instance of a class of ``torch.utils.data``, which is not imported."""
+    return any(base.__name__ == name and base.__module__.startswith("torch.utils.data.") for base in type(x).__mro__)
+
+
+def _with_tuples(part: Any) -> Any:
+    """A part of a batch with tuples instead of lists of tensors. Lists of numbers and of text remain."""
+    if isinstance(part, Mapping):
+        return {key: _with_tuples(value) for key, value in part.items()}
+    if not isinstance(part, (list, tuple)):
+        return part
+    items = [_with_tuples(item) for item in part]
+    # Numbers, and tensors without axes, are the examples of one array.
+    has_tensors = any(getattr(leaf, "ndim", 0) for leaf in tree.leaves(items))
+    return tuple(items) if has_tensors or isinstance(part, tuple) else part
 
 
 def _error_without_target(batch: Any) -> ValueError:
@@ -318,7 +345,7 @@ def _error_without_target(batch: Any) -> ValueError:
 
 
 def _is_array(x: Any) -> bool:
-    return ops.is_tensor(x) or hasattr(x, "__array__") or isinstance(x, (dict, tuple))
+    return ops.is_tensor(x) or hasattr(x, "__array__") or isinstance(x, (Mapping, tuple))
 
 
 class Column:
@@ -356,8 +383,15 @@ def columns_of(table: Any) -> Any:
 
 
 def batches_of(x: Any, batch_size: int) -> Any:
-    """An iterable of batches: ``x`` itself, or the batches of a dataset of Hugging Face that is streamed."""
-    return _Streamed(x, batch_size) if hasattr(x, "iter") and hasattr(x, "with_format") else x
+    """An iterable of batches: ``x`` itself, or the batches of a mapping or a streamed dataset of Hugging Face."""
+    if isinstance(x, Mapping):  # such as what a tokenizer returns
+        return Arrays(x, None, batch_size).batches(shuffle=False)
+    return _Streamed(x, batch_size) if _is_streamed(x) else x
+
+
+def _is_streamed(x: Any) -> bool:
+    """Whether ``x`` is a streamed dataset of Hugging Face, or has the same protocol."""
+    return hasattr(x, "iter") and hasattr(x, "with_format")
 
 
 class _Streamed:
@@ -392,7 +426,13 @@ def _split_frame(frame: Any, target: str) -> tuple[Any, Any]:
         raise ValueError(
             f"Trainer: y must be the name of a column, one of {', '.join(map(str, names))}, got {target!r}"
         )
-    return frame[[name for name in names if name != target]], frame[target]
+    if names.count(target) > 1:
+        raise ValueError(
+            f"Trainer: y must be the name of one column, got {target!r}, the name of {names.count(target)} columns"
+        )
+    # Selecting the other columns by name would repeat those whose names occur more than once in pandas.
+    rest = frame.drop(columns=[target]) if hasattr(frame, "iloc") else frame.drop(target)
+    return rest, frame[target]
 
 
 # Number of batches that are read ahead.
@@ -519,9 +559,39 @@ def _sliced(data: Any, part: slice) -> Any:
 
 
 def _count_examples(*parts: Any) -> int:
-    leaves = [leaf for part in parts if part is not None for leaf in tree.leaves(part)]
-    counts = {int(leaf.shape[0]) if leaf.ndim else -1 for leaf in leaves}
+    leaves = _leaves(parts)
+    counts = _counts(leaves)
     if len(counts) != 1 or -1 in counts:
-        shapes = ", ".join(str(tuple(leaf.shape)) for leaf in leaves)
-        raise ValueError(f"Trainer: the first axes must have one length, the number of examples, got shapes {shapes}")
+        raise _error_of_counts(leaves)
     return counts.pop()
+
+
+def _check_counts(batch: Batch) -> None:
+    """Raise an error if the targets or the weights of a batch are of other examples than the inputs.
+
+    One tensor of each part must count the examples. Others may be something else, such as a mask of all examples.
+    """
+    counts = _counts(_leaves(batch[:1]))
+    for part in batch[1:]:
+        found = _counts(_leaves([part]))
+        if found and counts.isdisjoint(found):
+            raise _error_of_counts(_leaves(batch))
+
+
+def _leaves(parts: Iterable[Any]) -> list[Any]:
+    return [leaf for part in parts if part is not None for leaf in tree.leaves(part) if leaf is not None]
+
+
+def _counts(leaves: Iterable[Any]) -> set[int]:
+    """Lengths of the first axes; -1 for tensors without axes."""
+    return {int(leaf.shape[0]) if leaf.ndim else -1 for leaf in leaves}
+
+
+def _error_of_counts(leaves: list[Any]) -> ValueError:
+    shapes = ", ".join(str(tuple(leaf.shape)) for leaf in leaves)
+    # A list of inputs is one array, whose second axis counts the examples.
+    is_stacked = tuple(leaves[0].shape[1:2]) == tuple(leaves[-1].shape[:1]) != ()
+    hint = "; if x is a list of several inputs, write a tuple" if is_stacked else ""
+    return ValueError(
+        f"Trainer: the first axes must have one length, the number of examples, got shapes {shapes}{hint}"
+    )

@@ -383,9 +383,7 @@ def columns_of(table: Any) -> Any:
 
 
 def batches_of(x: Any, batch_size: int) -> Any:
-    """An iterable of batches: ``x`` itself, or the batches of a mapping or a streamed dataset of Hugging Face."""
-    if isinstance(x, Mapping):  # such as what a tokenizer returns
-        return Arrays(x, None, batch_size).batches(shuffle=False)
+    """An iterable of batches: ``x`` itself, or the batches of a dataset of Hugging Face that is streamed."""
     return _Streamed(x, batch_size) if _is_streamed(x) else x
 
 

@@ -6,7 +6,7 @@ import inspect
 import json
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from itertools import islice
@@ -1121,7 +1121,7 @@ def _is_batches(x: Any) -> bool:
     """Whether the input of ``predict`` is an iterable of batches: an iterator, a loader, or a list of tuples."""
     if isinstance(x, list):
         return bool(x) and isinstance(x[0], tuple)
-    return not ops.is_tensor(x) and not hasattr(x, "__array__") and not isinstance(x, (dict, tuple, Column))
+    return not ops.is_tensor(x) and not hasattr(x, "__array__") and not isinstance(x, (Mapping, tuple, Column))
 
 
 def _check_instance(value: Any, method: str, what: str) -> Any:

@@ -44,10 +44,12 @@ generate: .venv/.installed
 	$(BIN)/python docs/pictures
 	EMBERLINT_UPDATE=1 $(BIN)/python -m pytest tests/lint/test_rules.py -k test_bad
 
-# The site of the documentation, for a browser: build/docs/index.html. Fails with a warning or a dead link.
+# The site of the documentation, for a browser: build/docs/index.html. Fails with a warning or a dead link, or if its
+# search, tabs or pages do not work in Chromium.
 docs: .venv/.installed
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	PYTHONPATH=docs $(BIN)/python -m _site build/docs
+	$(BIN)/python -m pytest --site build/docs tests/test_site.py
 
 mutants: .venv/.installed
 	$(BIN)/python tests/mutants.py

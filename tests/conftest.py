@@ -54,6 +54,7 @@ CHECK_SAMPLES = {
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="NumPy and torch alone, and a sample of the contract")
     parser.addoption("--whole", action="store_true", help="all tests of JAX and cases of slow tests, not a sample")
+    parser.addoption("--site", metavar="FOLDER", help="test the documentation site in this folder, not a part of it")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,6 +1,7 @@
 """The documentation site: every operation, layer and rule has a page, no link is dead, and search and tabs work.
 
-The sources of all pages are generated here, and some of them built: `make docs` builds all, and looks for dead links.
+The sources of all pages are generated here, and some of them built. `make docs` builds all pages, and runs these tests
+on them with ``--site``.
 """
 
 from __future__ import annotations
@@ -172,14 +173,18 @@ def test_pictures_are_current() -> None:
 
 
 @pytest.fixture(scope="module")
-def built(site: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A part of the site as HTML."""
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as HTML: that of ``--site``, else a part of it."""
+    given = request.config.getoption("--site")
+    return Path(given).resolve() if given else build_part(request, tmp_path_factory.mktemp("site"))
+
+
+def build_part(request: pytest.FixtureRequest, folder: Path) -> Path:
     for name in ("sphinx", "myst_parser", "pydata_sphinx_theme", "sphinx_copybutton", "sphinx_design"):
         pytest.importorskip(name, reason=f"{name} is not installed; it is in the extra docs")
     if not set(backends.OWN) <= set(ENGINES):
         pytest.skip("the pages of operations name every engine")
-    folder = tmp_path_factory.mktemp("site")
-    site = copy.copy(site)
+    site = copy.copy(request.getfixturevalue("site"))
     staging = part("staging")
     staging.keep_only(site, BUILT)
     staging.write(site, folder / "source")

@@ -17,7 +17,8 @@ def soak(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_is_found_in_a_few_seconds() -> None:
-    done = soak("--minutes=0.05", "--seed=1")
+    # Engines load their compilers in these seconds, up to 200 MiB each.
+    done = soak("--minutes=0.05", "--seed=1", "--growth=1000")
     assert done.returncode == 0, done.stdout + done.stderr
     counts = ", ".join(rf"[1-9]\d* {worker}" for worker in ("threads", "interrupts", "kills", "children"))
     assert re.search(rf": {counts}; 0 findings\n$", done.stdout)

@@ -241,12 +241,12 @@ def _has_fast_path(operation: Operation) -> bool:
     return bool(operation.tensors) and not any(p.variadic for p in operation.parameters)
 
 
-def _unary(table: Table, general: Any, retry: Any, misfit: Any) -> Callable[..., Any]:
-    """Function of one tensor; ``misfit`` is called with the arguments of a call that does not fit."""
+def _unary(table: Table, general: Any, retry: Any, reject: Any) -> Callable[..., Any]:
+    """Function of one tensor; ``reject`` is called with the arguments of a call that does not fit."""
 
     def call(x: Any = REQUIRED, /, *more: Any, **options: Any) -> Any:
         if more or options or x is REQUIRED:
-            return misfit(_given(x, *more), options)
+            return reject(_given(x, *more), options)
         row = table.get(type(x))
         if row is not None:
             active, any_run, width, runs, engine, _, _ = row
@@ -266,12 +266,12 @@ def _given(*args: Any) -> tuple[Any, ...]:
     return tuple([value for value in args if value is not REQUIRED])
 
 
-def _binary(table: Table, general: Any, retry: Any, misfit: Any) -> Callable[..., Any]:
-    """Function of two tensors; ``misfit`` is called with the arguments of a call that does not fit."""
+def _binary(table: Table, general: Any, retry: Any, reject: Any) -> Callable[..., Any]:
+    """Function of two tensors; ``reject`` is called with the arguments of a call that does not fit."""
 
     def call(x: Any = REQUIRED, y: Any = REQUIRED, /, *more: Any, **options: Any) -> Any:
         if more or options or y is REQUIRED:
-            return misfit(_given(x, y, *more), options)
+            return reject(_given(x, y, *more), options)
         row = table.get(type(x))
         kind = type(y)
         if kind is not type(x) and row is not None:
@@ -469,7 +469,7 @@ def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], 
     least = max((i + 1 for i, default in enumerate(defaults) if default is REQUIRED), default=0)
     form, wrong = operation.form, binding_error(operation)
 
-    def misfit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+    def reject(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         if form is None:
             raise wrong(args, kwargs)
         return None
@@ -480,7 +480,7 @@ def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], 
             return args + defaults[count:]
         if count > positional:
             if not variadic:
-                return misfit(args, kwargs)
+                return reject(args, kwargs)
             args = (*args[:positional], args[positional:])
         values = args + defaults[len(args) :]
         if kwargs:
@@ -488,13 +488,13 @@ def binder(operation: Operation) -> Callable[[tuple[Any, ...], dict[str, Any]], 
             for name, value in kwargs.items():
                 place = places.get(name, -1)
                 if place < 0 or place < min(count, positional):
-                    return misfit(args, kwargs)
+                    return reject(args, kwargs)
                 named[place] = value
             values = tuple(named)
         if len(args) < least:
             for value in values:
                 if value is REQUIRED:
-                    return misfit(args, kwargs)
+                    return reject(args, kwargs)
         return values
 
     return bind

@@ -326,8 +326,7 @@ def array_split(x: TensorLike, /, indices_or_sections: int | Sequence[int], axis
 def chunk(x: TensorLike, /, chunks: int, axis: int = 0) -> list[Tensor]:
     """At most ``chunks`` parts of ``x`` along ``axis``, of one length except that the last may be shorter.
 
-    There are fewer parts if so many of that length already cover the axis; ``array_split`` always makes as many as it
-    is told.
+    There are fewer parts if so many of that length already cover the axis; ``array_split`` always returns ``chunks``.
 
     >>> [part.tolist() for part in chunk([1, 2, 3, 4, 5, 6], 4)]
     [[1, 2], [3, 4], [5, 6]]

@@ -238,19 +238,45 @@ def test_scaled_positions_lengthen_the_context(scaling: dict[str, Any] | None, l
             model([[1] * (expected + 1)])
 
 
+def scores_of_transformers(expected: Any, folder: Path) -> Any:
+    """What transformers computes for the tokens of a case with the files of a folder."""
+    theirs = type(expected.model).from_pretrained(folder, attn_implementation=ATTENTION).eval()
+    with torch.no_grad():
+        return theirs(torch.tensor(expected.tokens)).logits.numpy()
+
+
 @pytest.mark.parametrize("name", ["llama-llama3", "llama-yarn"])
 def test_the_original_length_outside_the_rotary_entries_takes_precedence(name: str, tmp_path: Path) -> None:
     expected = reference(name)
     folder = rewritten(tmp_path, name, lambda x: x, original_max_position_embeddings=4096)
-    theirs = type(expected.model).from_pretrained(folder, attn_implementation=ATTENTION).eval()
-    with torch.no_grad():
-        scores = theirs(torch.tensor(expected.tokens)).logits.numpy()
+    scores = scores_of_transformers(expected, folder)
     assert difference(scores, expected.scores) > 1e-3
     with ember_ml.use_backend("numpy"):
         model = models.load(folder)
         assert difference(to_numpy(model(expected.tokens)), scores) < 1e-4
         models.save(model, tmp_path / "again")
     assert json.loads((tmp_path / "again" / "config.json").read_text())["original_max_position_embeddings"] == 4096
+
+
+@pytest.mark.parametrize(
+    "scaling", [{"type": "linear", "factor": 3.0}, {"rope_type": "yarn", "factor": 4.0, "rope_theta": 700.0}]
+)
+@pytest.mark.parametrize("name", ["llama-plain", "llama-llama3"])
+def test_rope_scaling_takes_precedence_over_rope_parameters(name: str, scaling: dict[str, Any], tmp_path: Path) -> None:
+    """Pages of models say to add ``rope_scaling``, and transformers 5 writes ``rope_parameters``."""
+    expected = reference(name)
+    theta = json.loads((expected.folder / "config.json").read_text())["rope_parameters"]["rope_theta"]
+    parameters = {"rope_theta": theta, **scaling}
+    folder = rewritten(tmp_path / "new", name, lambda x: x, rope_parameters=parameters)
+    scores = scores_of_transformers(expected, folder)
+    assert difference(scores, expected.scores) > 1e-3
+    with ember_ml.use_backend("numpy"):
+        replaced = models.load(expected.folder, config={"rope_scaling": scaling})
+        written = models.load(rewritten(tmp_path, name, lambda x: x, rope_scaling=scaling))
+        for model in (replaced, written):
+            assert difference(to_numpy(model(expected.tokens)), scores) < 1e-4
+        models.save(replaced, tmp_path / "again")
+    assert difference(scores_of_transformers(expected, tmp_path / "again"), scores) < 1e-4
 
 
 def test_the_stop_tokens_are_those_of_generation_config(tmp_path: Path) -> None:

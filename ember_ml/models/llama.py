@@ -59,6 +59,9 @@ class LlamaConfig(Config):
 
     def to_dict(self) -> dict[str, Any]:
         entries = super().to_dict()
+        if self.rope_scaling and self.rope_parameters:
+            # One entry has all, since transformers would leave out the base of rope_parameters.
+            entries.update(rope_parameters=self.rope_options(), rope_scaling=None)
         # transformers does not take null for these; absent, they have their defaults.
         optional = (
             "rope_parameters", "rope_theta", "rope_scaling", "original_max_position_embeddings", "head_dim",
@@ -66,9 +69,16 @@ class LlamaConfig(Config):
         )  # fmt: skip
         return {name: value for name, value in entries.items() if value is not None or name not in optional}
 
+    def rope_options(self) -> dict[str, Any]:
+        """Entries of ``rope_scaling`` if given, as in transformers, else of ``rope_parameters``, with the base."""
+        newer = self.rope_parameters or {}
+        if not self.rope_scaling:
+            return dict(newer)
+        return {**{name: x for name, x in newer.items() if name == "rope_theta"}, **self.rope_scaling}
+
     def rotation(self) -> tuple[float, Mapping[str, Any]]:
         """Base and options of the rotary positions."""
-        options = {**(self.rope_scaling or {}), **(self.rope_parameters or {})}
+        options = self.rope_options()
         base = options.pop("rope_theta", self.rope_theta or self.default_theta)
         if type(base) not in (int, float) or base <= 0:
             raise ValueError(f"rope_theta must be a number > 0, got {base!r}")

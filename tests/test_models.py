@@ -279,6 +279,26 @@ def test_rope_scaling_takes_precedence_over_rope_parameters(name: str, scaling: 
     assert difference(scores_of_transformers(expected, tmp_path / "again"), scores) < 1e-4
 
 
+@pytest.mark.parametrize(
+    ("name", "entries"),
+    [
+        ("mistral-window", ["attention_bias", "mlp_bias"]),
+        ("qwen2-plain", ["attention_bias", "mlp_bias"]),
+        ("qwen3-plain", ["mlp_bias"]),
+        ("gemma-plain", ["mlp_bias"]),
+        ("gemma2-caps", ["mlp_bias"]),
+    ],
+)
+def test_entries_of_biases_that_an_architecture_does_not_have_are_ignored(
+    name: str, entries: list[str], tmp_path: Path
+) -> None:
+    expected = reference(name)
+    folder = rewritten(tmp_path, name, lambda x: x, **dict.fromkeys(entries, True))
+    assert difference(scores_of_transformers(expected, folder), expected.scores) < 1e-6
+    with ember_ml.use_backend("numpy"):
+        assert difference(to_numpy(models.load(folder)(expected.tokens)), expected.scores) < 1e-4
+
+
 def test_the_stop_tokens_are_those_of_generation_config(tmp_path: Path) -> None:
     folder = edited(tmp_path, config={"eos_token_id": 3})
     values = {"eos_token_id": [5, 6], "temperature": 0.6, "transformers_version": "4.1"}

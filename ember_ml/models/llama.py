@@ -52,6 +52,8 @@ class LlamaConfig(Config):
 
     # What distinguishes the architectures.
     has_query_bias: ClassVar[bool] = False
+    # Entries of biases that are used; transformers ignores them in files of the other architectures.
+    bias_entries: ClassVar[tuple[str, ...]] = ("attention_bias", "mlp_bias")
     has_head_norms: ClassVar[bool] = False
     has_post_norms: ClassVar[bool] = False
     norm_offset: ClassVar[float] = 0.0
@@ -97,6 +99,10 @@ class LlamaConfig(Config):
         )
         return int(length * options["factor"]) if is_scaled else length
 
+    def has_bias(self, entry: str) -> bool:
+        """Whether an entry such as ``attention_bias`` is true, and used."""
+        return entry in self.bias_entries and bool(getattr(self, entry))
+
     def window(self, layer: int) -> int | None:
         """Number of positions that a layer attends to; ``None`` for all."""
         return None
@@ -132,6 +138,8 @@ class MistralConfig(LlamaConfig):
     max_position_embeddings: int = 131072
     sliding_window: int | None = 4096
 
+    bias_entries: ClassVar[tuple[str, ...]] = ()
+
     def window(self, layer: int) -> int | None:
         return self.sliding_window
 
@@ -151,6 +159,7 @@ class Qwen2Config(LlamaConfig):
     layer_types: list[str] | None = None
 
     has_query_bias: ClassVar[bool] = True
+    bias_entries: ClassVar[tuple[str, ...]] = ()
 
     def window(self, layer: int) -> int | None:
         if not self.use_sliding_window:
@@ -171,6 +180,7 @@ class Qwen3Config(Qwen2Config):
     head_dim: int | None = 128
 
     has_query_bias: ClassVar[bool] = False
+    bias_entries: ClassVar[tuple[str, ...]] = ("attention_bias",)
     has_head_norms: ClassVar[bool] = True
 
 
@@ -192,6 +202,7 @@ class GemmaConfig(LlamaConfig):
     tie_word_embeddings: bool = True
     use_bidirectional_attention: bool | None = None
 
+    bias_entries: ClassVar[tuple[str, ...]] = ("attention_bias",)
     norm_offset: ClassVar[float] = 1.0
 
     def check(self) -> None:
@@ -257,7 +268,7 @@ class LlamaLayer(Module):
     """Causal attention, then a gated feed-forward part, each after a norm and with a residual connection."""
 
     def __init__(self, config: LlamaConfig, index: int, *, dtype: DTypeLike | None = None) -> None:
-        size, bias = config.hidden_size, config.attention_bias
+        size, bias = config.hidden_size, config.has_bias("attention_bias")
 
         def norm() -> RMSNorm:
             return RMSNorm(size, config.rms_norm_eps, offset=config.norm_offset, dtype=dtype)
@@ -279,7 +290,7 @@ class LlamaLayer(Module):
         )
         self.norm2 = norm()
         self.feed_forward = GatedFeedForward(
-            size, config.intermediate_size, activation(config.activation), config.mlp_bias, dtype=dtype
+            size, config.intermediate_size, activation(config.activation), config.has_bias("mlp_bias"), dtype=dtype
         )
         self.post_norm1 = norm() if config.has_post_norms else None
         self.post_norm2 = norm() if config.has_post_norms else None

@@ -299,6 +299,35 @@ def test_entries_of_biases_that_an_architecture_does_not_have_are_ignored(
         assert difference(to_numpy(models.load(folder)(expected.tokens)), expected.scores) < 1e-4
 
 
+def _in_float8(tensors: dict[str, Any]) -> dict[str, Any]:
+    return {name: x.to(torch.float8_e4m3fn) if "mlp" in name else x for name, x in tensors.items()}
+
+
+def _in_int8(tensors: dict[str, Any]) -> dict[str, Any]:
+    return {name: x.to(torch.int8) if "mlp" in name else x for name, x in tensors.items()}
+
+
+def _with_scales(tensors: dict[str, Any]) -> dict[str, Any]:
+    return {**tensors, "model.layers.0.mlp.up_proj.scales": torch.ones(3)}
+
+
+@pytest.mark.parametrize("change", [_in_float8, _in_int8, _with_scales])
+def test_quantized_weights_are_refused_by_their_entry(change: Any, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = edited(tmp_path, config={"quantization_config": {"quant_method": "fp8"}})
+    with ember_ml.use_backend("numpy"):
+        # What an entry says is not needed where the weights are not quantized.
+        expected = reference("llama-plain")
+        assert difference(to_numpy(models.load(folder)(expected.tokens)), expected.scores) < 1e-4
+        path = folder / "model.safetensors"
+        save_file(change(load_file(path)), path)
+        with pytest.raises(
+            UnsupportedError, match=r"config\.json: weights must not be quantized, got quantization_config"
+        ):
+            models.load(folder)
+
+
 def test_the_stop_tokens_are_those_of_generation_config(tmp_path: Path) -> None:
     folder = edited(tmp_path, config={"eos_token_id": 3})
     values = {"eos_token_id": [5, 6], "temperature": 0.6, "transformers_version": "4.1"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from decoders import reference
 import ember_ml
 from ember_ml import models, nn, ops
 from ember_ml.backend import Backend
+from ember_ml.models import llama
 from ember_ml.nn import tensor
 from ember_ml.nn.modules import decoding
 
@@ -46,6 +48,28 @@ def test_inputs_move_to_the_device_of_the_model(backend: Backend) -> None:
     found = model()
     tokens, mask = (ops.to_device(ops.asarray(x), "cpu") for x in (TOKENS, MASK))
     assert found(tokens, mask=mask).tolist() == found(TOKENS, mask=MASK).tolist()
+
+
+@pytest.mark.parametrize("name", ["gemma2-layers", "qwen3-bias"])
+def test_outputs_of_layers_are_kept_only_if_they_are_asked_for(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    inputs: list[Any] = []
+    alive: list[int] = []
+    forward = llama.LlamaLayer.forward
+
+    def counted(self: Any, x: Any, **options: Any) -> Any:
+        inputs.append(ref(x))
+        alive.append(sum(one() is not None for one in inputs))
+        return forward(self, x, **options)
+
+    monkeypatch.setattr(llama.LlamaLayer, "forward", counted)
+    found = model(name)
+    found(TOKENS)
+    assert alive == [1, 1, 1]
+    inputs.clear()
+    assert len(found(TOKENS, hidden_states=True)[1]) == 4
+    assert alive[3:] == [1, 2, 3]
 
 
 def test_the_size_of_a_cache_may_be_a_number_of_numpy(backend: Backend) -> None:

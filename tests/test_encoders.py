@@ -6,6 +6,7 @@ import json
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -227,6 +228,33 @@ def test_arguments_are_those_of_a_tokenizer(backend: Any, references: Any) -> No
     # A mask hides padding, whatever it is.
     others = ops.where(ops.equal(given["attention_mask"], 0), 9, given["input_ids"])
     assert np.abs(_numpy(model({**given, "input_ids": others})) - _numpy(model(given))).max() <= 1e-5
+
+
+@pytest.mark.parametrize("case", ["bert-classifier", "bert-masked", "roberta-classifier", "vit-classifier"])
+def test_outputs_of_layers_are_kept_only_if_they_are_asked_for(
+    case: str, references: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = references(case)
+    inputs: list[Any] = []
+    alive: list[int] = []
+    forward = nn.TransformerEncoderLayer.forward
+
+    def counted(self: Any, x: Any, **options: Any) -> Any:
+        inputs.append(ref(x))
+        alive.append(sum(one() is not None for one in inputs))
+        return forward(self, x, **options)
+
+    monkeypatch.setattr(nn.TransformerEncoderLayer, "forward", counted)
+    with use_backend("numpy"):
+        model = models.load(reference.folder)
+        # The same layers twice, since the cases have too few.
+        model.encoder.layers = nn.ModuleList([*model.encoder.layers, *model.encoder.layers])
+        given = reference.inputs.get("pixel_values", reference.inputs)
+        model(given)
+        # The embedding, and the output of the layer before.
+        assert alive == [1, 2, 2, 2]
+        _, states = model(given, hidden_states=True)
+        assert len(states) == 5
 
 
 def test_sequences_that_are_too_long_are_errors(references: Any) -> None:

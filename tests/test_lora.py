@@ -398,6 +398,23 @@ def test_a_file_that_separates_what_cannot_be_separated_is_an_error(published: A
         models.save_adapter(lora, tmp_path)
 
 
+def test_a_head_that_shares_the_embedding_is_trained_as_a_whole(backend: Any, published: Any, tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft", reason="PEFT reads the files")
+    folder, load = published("tied-bert")
+    model = models.load(folder)
+    lora = randomized(nn.LoRA(model, "*.query", rank=2, trained="head"))
+    state = {path: x + 0.5 for path, x in lora.adapter_state().items() if path.startswith("model.head.")}
+    lora.load_state_dict(state, strict=False)
+    expected = _ours(lora, "tied-bert")
+    models.save_adapter(lora, tmp_path)
+    assert np.abs(_theirs(peft.PeftModel.from_pretrained(load(), tmp_path)) - expected).max() <= 1e-4
+    again = models.load_adapter(models.load(folder), tmp_path)
+    assert np.abs(_ours(again, "tied-bert") - expected).max() <= 1e-5
+    # The embedding has the dtype of the model, and is the same in it.
+    narrow = models.load_adapter(models.load(folder, dtype="bfloat16"), tmp_path)
+    assert np.abs(_ours(narrow, "tied-bert") - expected).max() <= 0.05 * np.abs(expected).max()
+
+
 def test_a_decoder_stays_tied_after_an_error(published: Any, tmp_path: Path) -> None:
     folder, load = published("tied")
     _trained_by_peft(load, tmp_path, target_modules=["q_proj"], modules_to_save=["embed_tokens"])

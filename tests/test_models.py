@@ -238,19 +238,94 @@ def test_scaled_positions_lengthen_the_context(scaling: dict[str, Any] | None, l
             model([[1] * (expected + 1)])
 
 
+def scores_of_transformers(expected: Any, folder: Path) -> Any:
+    """What transformers computes for the tokens of a case with the files of a folder."""
+    theirs = type(expected.model).from_pretrained(folder, attn_implementation=ATTENTION).eval()
+    with torch.no_grad():
+        return theirs(torch.tensor(expected.tokens)).logits.numpy()
+
+
 @pytest.mark.parametrize("name", ["llama-llama3", "llama-yarn"])
 def test_the_original_length_outside_the_rotary_entries_takes_precedence(name: str, tmp_path: Path) -> None:
     expected = reference(name)
     folder = rewritten(tmp_path, name, lambda x: x, original_max_position_embeddings=4096)
-    theirs = type(expected.model).from_pretrained(folder, attn_implementation=ATTENTION).eval()
-    with torch.no_grad():
-        scores = theirs(torch.tensor(expected.tokens)).logits.numpy()
+    scores = scores_of_transformers(expected, folder)
     assert difference(scores, expected.scores) > 1e-3
     with ember_ml.use_backend("numpy"):
         model = models.load(folder)
         assert difference(to_numpy(model(expected.tokens)), scores) < 1e-4
         models.save(model, tmp_path / "again")
     assert json.loads((tmp_path / "again" / "config.json").read_text())["original_max_position_embeddings"] == 4096
+
+
+@pytest.mark.parametrize(
+    "scaling", [{"type": "linear", "factor": 3.0}, {"rope_type": "yarn", "factor": 4.0, "rope_theta": 700.0}]
+)
+@pytest.mark.parametrize("name", ["llama-plain", "llama-llama3"])
+def test_rope_scaling_takes_precedence_over_rope_parameters(name: str, scaling: dict[str, Any], tmp_path: Path) -> None:
+    """Pages of models say to add ``rope_scaling``, and transformers 5 writes ``rope_parameters``."""
+    expected = reference(name)
+    theta = json.loads((expected.folder / "config.json").read_text())["rope_parameters"]["rope_theta"]
+    parameters = {"rope_theta": theta, **scaling}
+    folder = rewritten(tmp_path / "new", name, lambda x: x, rope_parameters=parameters)
+    scores = scores_of_transformers(expected, folder)
+    assert difference(scores, expected.scores) > 1e-3
+    with ember_ml.use_backend("numpy"):
+        replaced = models.load(expected.folder, config={"rope_scaling": scaling})
+        written = models.load(rewritten(tmp_path, name, lambda x: x, rope_scaling=scaling))
+        for model in (replaced, written):
+            assert difference(to_numpy(model(expected.tokens)), scores) < 1e-4
+        models.save(replaced, tmp_path / "again")
+    assert difference(scores_of_transformers(expected, tmp_path / "again"), scores) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("name", "entries"),
+    [
+        ("mistral-window", ["attention_bias", "mlp_bias"]),
+        ("qwen2-plain", ["attention_bias", "mlp_bias"]),
+        ("qwen3-plain", ["mlp_bias"]),
+        ("gemma-plain", ["mlp_bias"]),
+        ("gemma2-caps", ["mlp_bias"]),
+    ],
+)
+def test_entries_of_biases_that_an_architecture_does_not_have_are_ignored(
+    name: str, entries: list[str], tmp_path: Path
+) -> None:
+    expected = reference(name)
+    folder = rewritten(tmp_path, name, lambda x: x, **dict.fromkeys(entries, True))
+    assert difference(scores_of_transformers(expected, folder), expected.scores) < 1e-6
+    with ember_ml.use_backend("numpy"):
+        assert difference(to_numpy(models.load(folder)(expected.tokens)), expected.scores) < 1e-4
+
+
+def _in_float8(tensors: dict[str, Any]) -> dict[str, Any]:
+    return {name: x.to(torch.float8_e4m3fn) if "mlp" in name else x for name, x in tensors.items()}
+
+
+def _in_int8(tensors: dict[str, Any]) -> dict[str, Any]:
+    return {name: x.to(torch.int8) if "mlp" in name else x for name, x in tensors.items()}
+
+
+def _with_scales(tensors: dict[str, Any]) -> dict[str, Any]:
+    return {**tensors, "model.layers.0.mlp.up_proj.scales": torch.ones(3)}
+
+
+@pytest.mark.parametrize("change", [_in_float8, _in_int8, _with_scales])
+def test_quantized_weights_are_refused_by_their_entry(change: Any, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    folder = edited(tmp_path, config={"quantization_config": {"quant_method": "fp8"}})
+    with ember_ml.use_backend("numpy"):
+        # What an entry says is not needed where the weights are not quantized.
+        expected = reference("llama-plain")
+        assert difference(to_numpy(models.load(folder)(expected.tokens)), expected.scores) < 1e-4
+        path = folder / "model.safetensors"
+        save_file(change(load_file(path)), path)
+        with pytest.raises(
+            UnsupportedError, match=r"config\.json: weights must not be quantized, got quantization_config"
+        ):
+            models.load(folder)
 
 
 def test_the_stop_tokens_are_those_of_generation_config(tmp_path: Path) -> None:

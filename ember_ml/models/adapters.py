@@ -87,6 +87,10 @@ def save_adapter(lora: LoRA, folder: str | os.PathLike[str], *, base_model: str 
                     )
                 entries[_PREFIX + other] = entries[_PREFIX + name]
                 modules.add(other.rpartition(".")[0])
+        # PEFT expects all tensors of a module, also those that it shares with another.
+        for other, path in _copies(lora.model, sources).items():
+            if any(other.startswith(f"{name}.") for name in modules):
+                entries.setdefault(_PREFIX + other, _entry(sources[path].restore([state[path]])))
     config = {
         "peft_type": "LORA",
         "task_type": None,
@@ -180,6 +184,13 @@ def _separated(model: Module, stored: _Stored, where: Path) -> Iterator[None]:
         raise
 
 
+def _copies(model: Module, sources: Mapping[str, Source]) -> dict[str, str]:
+    """Names that files may have for a second copy of a tensor, and the path of the tensor."""
+    paths = {source.name: path for path, source in sources.items()}
+    names = model.duplicates() if isinstance(model, PretrainedModel) else {}
+    return {other: paths[name] for other, name in names.items()}
+
+
 def _shared(model: Module) -> dict[str, str]:
     """Names of weights that are those of another layer, and the names of these."""
     names = model.duplicates() if isinstance(model, PretrainedModel) else {}
@@ -193,9 +204,21 @@ def _changed_alone(model: Module, stored: _Stored, where: Path) -> list[str]:
     for other, name in _shared(model).items():
         layer = other.rpartition(".")[0]
         own = [key for given, key in keys.items() if given in (other, name) or given.startswith(f"{layer}.lora_")]
-        if own and not _has_both(keys, other, name, where):
+        is_kept = own == [keys.get(other)] and _is_kept(model, other, own[0], where)
+        if own and not is_kept and not _has_both(keys, other, name, where):
             found += own
     return found
+
+
+def _is_kept(model: Module, other: str, key: str, where: Path) -> bool:
+    """Whether a file has the tensor of the model, unchanged, for its second name."""
+    sources = _sources(model)
+    path = _copies(model, sources)[other]
+    with use_backend(model.backend):
+        kept: Any = sources[path].restore([model.state_dict()[path]])
+        stored: Any = map_tensors(where, ops.get_device(kept))[key]
+        stored = ops.cast(stored, kept.dtype)
+        return bool(ops.array_equal(stored, kept))  # emberlint: ignore[EMB201] read on the host
 
 
 def _has_both(keys: Mapping[str, str], one: str, other: str, where: Path) -> bool:
@@ -286,7 +309,7 @@ def _match(model: Module, stored: _Stored, options: _Options, where: Path) -> _P
     """Where the file has what; an error lists all that does not fit the model."""
     sources = _sources(model)
     state: dict[str, Any] = model.state_dict()
-    paths = {source.name: path for path, source in sources.items()}
+    paths, copies = {source.name: path for path, source in sources.items()}, _copies(model, sources)
     layers: dict[str, list[str]] = {}
     for path, module in model.named_modules():
         if type(module) in ADAPTED:
@@ -308,7 +331,7 @@ def _match(model: Module, stored: _Stored, options: _Options, where: Path) -> _P
             expected = sources[path].stored_shape(tuple(state[path].shape))
             plan.whole[path] = key, sources[path]
             wrong += _misfit(key, shape, expected)
-        elif given not in _shared(model):
+        elif given not in copies:
             extra.append(key)
     missing = [f"the factor {half} of {name}" for name, found in halves.items() for half in "AB" if half not in found]
     for name, found in halves.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ember_ml import ops
-from ember_ml.models.encoder import EncoderConfig, encoder_layers, prefixed, run_layers, text_inputs
+from ember_ml.models.encoder import EncoderConfig, encoder_layers, prefixed, run_layers, text_inputs, with_states
 from ember_ml.models.pretrained import PretrainedModel, Theirs, activation
 from ember_ml.nn.initializers import initialized
 from ember_ml.nn.modules import Dropout, Embedding, LayerNorm, Linear, Module, Parameter
@@ -119,7 +119,7 @@ class Bert(PretrainedModel):
         x = self._embed(tokens, token_types)
         if mask is not None:
             mask = ops.expand_dims(ops.not_equal(mask, 0), axis=1)
-        states = run_layers(self.layers, x, mask=mask)
+        states = run_layers(self.layers, x, mask=mask, hidden_states=hidden_states)
         x = states[-1]
         result = x, None if self.pooler is None else ops.tanh(self.pooler(x[:, 0]))
         return (result, states) if hidden_states else result
@@ -193,7 +193,9 @@ class BertMaskedLM(PretrainedModel):
 
     def forward(self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, length, vocabulary); the arguments are those of ``Bert``."""
-        (x, _), states = self.encoder(tokens, mask=mask, token_types=token_types, hidden_states=True)
+        (x, _), states = with_states(
+            self.encoder(tokens, mask=mask, token_types=token_types, hidden_states=hidden_states), hidden_states
+        )
         scores = self.head(x, self.encoder.tokens)
         return (scores, states) if hidden_states else scores
 
@@ -233,7 +235,9 @@ class BertClassifier(PretrainedModel):
 
     def forward(self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, classes); the arguments are those of ``Bert``."""
-        (_, pooled), states = self.encoder(tokens, mask=mask, token_types=token_types, hidden_states=True)
+        (_, pooled), states = with_states(
+            self.encoder(tokens, mask=mask, token_types=token_types, hidden_states=hidden_states), hidden_states
+        )
         scores = self.classifier(self.dropout(pooled))
         return (scores, states) if hidden_states else scores
 
@@ -284,6 +288,8 @@ class RobertaClassifier(PretrainedModel):
 
     def forward(self, tokens: Any, *, mask: Any = None, token_types: Any = None, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, classes); the arguments are those of ``Bert``."""
-        (x, _), states = self.encoder(tokens, mask=mask, token_types=token_types, hidden_states=True)
+        (x, _), states = with_states(
+            self.encoder(tokens, mask=mask, token_types=token_types, hidden_states=hidden_states), hidden_states
+        )
         scores = self.classifier(self.dropout(ops.tanh(self.dense(self.dropout(x[:, 0])))))
         return (scores, states) if hidden_states else scores

@@ -66,7 +66,8 @@ def load(
         if unknown:
             raise ValueError(f"config must have entries of {', '.join(sorted(known))}, got {', '.join(unknown)}")
         entries: Any = kind.config_class.from_dict(values)
-    stored = files.find_tensors(paths, index)
+    with _naming_quantization(values, folder / files.CONFIG):
+        stored = files.find_tensors(paths, index)
     model = _build(kind, entries, folder)
     sources = model.sources()
     names = _full_names(model, sources, stored)
@@ -82,7 +83,8 @@ def load(
         names = _full_names(model, sources, stored)
     if isinstance(model, Decoder):
         _set_generation_config(model, folder)
-    matched = _match(model, sources, names, stored, where, is_chosen=architecture is not None)
+    with _naming_quantization(values, folder / files.CONFIG):
+        matched = _match(model, sources, names, stored, where, is_chosen=architecture is not None)
     tensors = _read(matched, stored, wanted, device)
     if architecture and any(path not in tensors for path in model.state_dict() if _is_below(path, model.heads)):
         first = next((x for x in tensors.values() if ops.is_float(x)), None)
@@ -99,6 +101,21 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except (TypeError, UnsupportedError, ValueError) as error:
         raise type(error)(f"{path}: {error}") from error
+
+
+@contextmanager
+def _naming_quantization(values: Mapping[str, Any], path: Path) -> Iterator[None]:
+    """Begin the message of errors of the tensors with the entry for quantized weights, if there is one."""
+    try:
+        yield
+    except ValueError as error:
+        # transformers and mlx-lm write these. Files may have them beside weights that are not quantized, which load.
+        entry = next((name for name in ("quantization_config", "quantization") if values.get(name)), None)
+        if entry is None:
+            raise
+        raise UnsupportedError(
+            f"{path}: weights must not be quantized, got {entry}; load the model before it was quantized\n{error}"
+        ) from error
 
 
 def _set_generation_config(model: Decoder, folder: Path) -> None:

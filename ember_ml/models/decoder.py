@@ -116,16 +116,18 @@ class Decoder(PretrainedModel):
             if mask is not None:
                 mask = ops.reshape(ops.not_equal(mask, 0), (mask.shape[0], 1, 1, mask.shape[1]))
             x, options = self.embed(tokens, positions)
-            states, caches = [x], []
+            # Without hidden_states, none is kept, so that a long prompt takes the memory of one layer.
+            states, caches = [x] if hidden_states else [], []
             for index, layer in enumerate(self.layers):
                 if cache is None:
                     x = layer(x, mask=mask, **options)
                 else:
                     x, kept = layer(x, mask=mask, cache=cache[index] if is_step else cache, at=at, **options)
                     caches.append(kept)
-                states.append(x)
+                if hidden_states:
+                    states.append(x)
             x = self.norm(x[:, -1:] if last and not hidden_states else x)
-            states[-1] = x
+            states[-1:] = [x] if hidden_states else []
             scores = self.score(x[:, -1:] if last else x)
             asked = ([states] if hidden_states else []) + ([caches] if cache is not None else [])
             return (scores, *asked) if asked else scores

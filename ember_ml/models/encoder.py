@@ -89,12 +89,18 @@ def encoder_layers(
     return layers
 
 
-def run_layers(layers: ModuleList, x: Any, *, mask: Any = None) -> list[Any]:
-    """``x``, and the output of each layer."""
+def run_layers(layers: ModuleList, x: Any, *, mask: Any = None, hidden_states: bool = False) -> list[Any]:
+    """Output of the last layer; with ``hidden_states``, after ``x`` and the outputs of the others."""
     states = [x]
     for layer in layers:
-        states.append(layer(states[-1], mask=mask))
+        x = layer(x, mask=mask)
+        states = [*states, x] if hidden_states else [x]
     return states
+
+
+def with_states(result: Any, hidden_states: bool) -> tuple[Any, Any]:
+    """Result of a model without a head, and its hidden states, which are ``None`` unless they were asked for."""
+    return result if hidden_states else (result, None)
 
 
 def text_inputs(tokens: Any, mask: Any, token_types: Any, weight: Any) -> tuple[Any, Any, Any]:

@@ -52,6 +52,8 @@ class LlamaConfig(Config):
 
     # What distinguishes the architectures.
     has_query_bias: ClassVar[bool] = False
+    # Entries of biases that are used; transformers ignores them in files of the other architectures.
+    bias_entries: ClassVar[tuple[str, ...]] = ("attention_bias", "mlp_bias")
     has_head_norms: ClassVar[bool] = False
     has_post_norms: ClassVar[bool] = False
     norm_offset: ClassVar[float] = 0.0
@@ -59,6 +61,9 @@ class LlamaConfig(Config):
 
     def to_dict(self) -> dict[str, Any]:
         entries = super().to_dict()
+        if self.rope_scaling and self.rope_parameters:
+            # One entry has all, since transformers would leave out the base of rope_parameters.
+            entries.update(rope_parameters=self.rope_options(), rope_scaling=None)
         # transformers does not take null for these; absent, they have their defaults.
         optional = (
             "rope_parameters", "rope_theta", "rope_scaling", "original_max_position_embeddings", "head_dim",
@@ -66,9 +71,16 @@ class LlamaConfig(Config):
         )  # fmt: skip
         return {name: value for name, value in entries.items() if value is not None or name not in optional}
 
+    def rope_options(self) -> dict[str, Any]:
+        """Entries of ``rope_scaling`` if given, as in transformers, else of ``rope_parameters``, with the base."""
+        newer = self.rope_parameters or {}
+        if not self.rope_scaling:
+            return dict(newer)
+        return {**{name: x for name, x in newer.items() if name == "rope_theta"}, **self.rope_scaling}
+
     def rotation(self) -> tuple[float, Mapping[str, Any]]:
         """Base and options of the rotary positions."""
-        options = {**(self.rope_scaling or {}), **(self.rope_parameters or {})}
+        options = self.rope_options()
         base = options.pop("rope_theta", self.rope_theta or self.default_theta)
         if type(base) not in (int, float) or base <= 0:
             raise ValueError(f"rope_theta must be a number > 0, got {base!r}")
@@ -86,6 +98,10 @@ class LlamaConfig(Config):
             kind in ("yarn", "llama3") and options["original_max_position_embeddings"] == length
         )
         return int(length * options["factor"]) if is_scaled else length
+
+    def has_bias(self, entry: str) -> bool:
+        """Whether an entry such as ``attention_bias`` is true, and used."""
+        return entry in self.bias_entries and bool(getattr(self, entry))
 
     def window(self, layer: int) -> int | None:
         """Number of positions that a layer attends to; ``None`` for all."""
@@ -122,6 +138,8 @@ class MistralConfig(LlamaConfig):
     max_position_embeddings: int = 131072
     sliding_window: int | None = 4096
 
+    bias_entries: ClassVar[tuple[str, ...]] = ()
+
     def window(self, layer: int) -> int | None:
         return self.sliding_window
 
@@ -141,6 +159,7 @@ class Qwen2Config(LlamaConfig):
     layer_types: list[str] | None = None
 
     has_query_bias: ClassVar[bool] = True
+    bias_entries: ClassVar[tuple[str, ...]] = ()
 
     def window(self, layer: int) -> int | None:
         if not self.use_sliding_window:
@@ -161,6 +180,7 @@ class Qwen3Config(Qwen2Config):
     head_dim: int | None = 128
 
     has_query_bias: ClassVar[bool] = False
+    bias_entries: ClassVar[tuple[str, ...]] = ("attention_bias",)
     has_head_norms: ClassVar[bool] = True
 
 
@@ -182,6 +202,7 @@ class GemmaConfig(LlamaConfig):
     tie_word_embeddings: bool = True
     use_bidirectional_attention: bool | None = None
 
+    bias_entries: ClassVar[tuple[str, ...]] = ("attention_bias",)
     norm_offset: ClassVar[float] = 1.0
 
     def check(self) -> None:
@@ -247,7 +268,7 @@ class LlamaLayer(Module):
     """Causal attention, then a gated feed-forward part, each after a norm and with a residual connection."""
 
     def __init__(self, config: LlamaConfig, index: int, *, dtype: DTypeLike | None = None) -> None:
-        size, bias = config.hidden_size, config.attention_bias
+        size, bias = config.hidden_size, config.has_bias("attention_bias")
 
         def norm() -> RMSNorm:
             return RMSNorm(size, config.rms_norm_eps, offset=config.norm_offset, dtype=dtype)
@@ -269,7 +290,7 @@ class LlamaLayer(Module):
         )
         self.norm2 = norm()
         self.feed_forward = GatedFeedForward(
-            size, config.intermediate_size, activation(config.activation), config.mlp_bias, dtype=dtype
+            size, config.intermediate_size, activation(config.activation), config.has_bias("mlp_bias"), dtype=dtype
         )
         self.post_norm1 = norm() if config.has_post_norms else None
         self.post_norm2 = norm() if config.has_post_norms else None

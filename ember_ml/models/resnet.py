@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from ember_ml import ops
-from ember_ml.models.encoder import LabeledConfig, prefixed
+from ember_ml.models.encoder import LabeledConfig, prefixed, with_states
 from ember_ml.models.pretrained import PretrainedModel, Theirs, activation
 from ember_ml.nn.modules import BatchNorm, Buffer, Conv2d, Linear, MaxPool2d, Module, ModuleList
 from ember_ml.types import DTypeLike
@@ -140,11 +140,12 @@ class ResNet(PretrainedModel):
                 stage.
         """
         x = self.pool(self.stem(images))
-        states = [x]
+        states = [x] if hidden_states else []
         for stage in self.stages:
             for layer in stage:
                 x = layer(x)
-            states.append(x)
+            if hidden_states:
+                states.append(x)
         result = x, ops.mean(x, axis=(1, 2))
         return (result, states) if hidden_states else result
 
@@ -171,6 +172,6 @@ class ResNetClassifier(PretrainedModel):
 
     def forward(self, images: Any, *, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, classes); the arguments are those of ``ResNet``."""
-        (_, pooled), states = self.encoder(images, hidden_states=True)
+        (_, pooled), states = with_states(self.encoder(images, hidden_states=hidden_states), hidden_states)
         scores = self.classifier(pooled)
         return (scores, states) if hidden_states else scores

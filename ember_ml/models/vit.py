@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ember_ml import ops
-from ember_ml.models.encoder import EncoderConfig, encoder_layers, prefixed, run_layers
+from ember_ml.models.encoder import EncoderConfig, encoder_layers, prefixed, run_layers, with_states
 from ember_ml.models.pretrained import PretrainedModel, Theirs, activation
 from ember_ml.nn.initializers import initialized
 from ember_ml.nn.modules import Dropout, LayerNorm, Linear, Parameter, PatchEmbedding
@@ -115,7 +115,7 @@ class ViT(PretrainedModel):
                 each layer.
         """
         x = self._embed(images, interpolate)
-        states = run_layers(self.layers, x)
+        states = run_layers(self.layers, x, hidden_states=hidden_states)
         x = self.norm(states[-1])
         result = x, None if self.pooler is None else self._function(self.pooler(x[:, 0]))
         return (result, states) if hidden_states else result
@@ -159,6 +159,8 @@ class ViTClassifier(PretrainedModel):
 
     def forward(self, images: Any, *, interpolate: bool = False, hidden_states: bool = False) -> Any:
         """Scores with the axes (batch, classes); the arguments are those of ``ViT``."""
-        (x, _), states = self.encoder(images, interpolate=interpolate, hidden_states=True)
+        (x, _), states = with_states(
+            self.encoder(images, interpolate=interpolate, hidden_states=hidden_states), hidden_states
+        )
         scores = self.classifier(x[:, 0])
         return (scores, states) if hidden_states else scores

@@ -383,6 +383,16 @@ def test_tensors_on_the_cpu_are_views_of_the_file() -> None:
         assert weight.T.is_contiguous()
 
 
+@pytest.mark.parametrize("dtype", [None, "float32"])
+def test_weights_in_float64_are_read(backend: Backend, dtype: str | None, tmp_path: Path) -> None:
+    with ember_ml.use_backend("numpy"):
+        expected = models.load(reference("llama-plain").folder, dtype="float64")
+        models.save(expected, tmp_path)
+    found = models.load(tmp_path, dtype=dtype)
+    assert {str(ops.dtype(x)) for x in found.parameters().values()} == {dtype or "float64"}
+    np.testing.assert_array_equal(ops.to_numpy(found.embedding.weight), expected.embedding.weight)
+
+
 @pytest.mark.parametrize("dtype", ["int32", "bool", "complex64"])
 def test_a_dtype_must_be_floating(dtype: str) -> None:
     with pytest.raises(TypeError, match=f"load: dtype must be floating, got {dtype}"):

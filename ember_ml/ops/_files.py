@@ -37,13 +37,17 @@ def tensor_entries(path: StrPath) -> dict[str, tuple[str, tuple[int, ...]]]:
 def map_tensors(path: StrPath, device: DeviceLike | None = None) -> dict[str, Tensor]:
     """Tensors of a safetensors file as views of the file in memory, or that are read when they are needed.
 
-    They are tensors of the active backend if it has a reader of its own, otherwise NumPy arrays.
+    They are tensors of the active backend if it has a reader of its own for all dtypes of the file, otherwise NumPy
+    arrays.
     """
     backend = _backends.current()
-    files = host_files()
+    files, own = host_files(), _backends.submodule(backend.module, "io")
     with files.naming_file(path):
-        own = getattr(_backends.submodule(backend.module, "io"), "map_tensors", files.map_tensors)
-        found: dict[str, Tensor] = own(path, backend.device if device is None else backend.find_device(device))
+        read = getattr(own, "map_tensors", files.map_tensors)
+        unread: frozenset[str] = getattr(own, "UNREAD", frozenset())
+        if unread and any(dtype in unread for dtype, _ in tensor_entries(path).values()):
+            read = files.map_tensors
+        found: dict[str, Tensor] = read(path, backend.device if device is None else backend.find_device(device))
         return found
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import mlx.core as mx
 
+# MLX 0.32 refuses files with these dtypes, although its arrays may have them.
+UNREAD = frozenset({"float64"})
+
 
 def map_tensors(path: Any, device: mx.Device | None = None) -> dict[str, mx.array]:
     """Tensors of a valid safetensors file, which are read when they are evaluated."""

@@ -89,6 +89,25 @@ def test_missing_values_become_nan() -> None:
     np.testing.assert_array_equal(frames.as_array(polars.DataFrame({"i": [1, None]})), [[1], [np.nan]])
 
 
+def test_columns_of_pandas_may_be_those_of_arrow() -> None:
+    pytest.importorskip("pyarrow", reason="it holds the columns")
+    frame = pandas.DataFrame(
+        {
+            "i": pandas.array([1, None], "int64[pyarrow]"),
+            "f": pandas.array([None, 2.5], "float[pyarrow]"),
+            "b": pandas.array([True, None], "bool[pyarrow]"),
+            "n": pandas.array([3, 4], "int8[pyarrow]"),
+            "city": pandas.array(["Rome", "Oslo"], "string[pyarrow]"),
+        }
+    )
+    numbers = frame[["i", "f", "b", "n"]]
+    np.testing.assert_array_equal(frames.as_array(numbers), [[1, np.nan, 1, 3], [np.nan, 2.5, np.nan, 4]])
+    assert [frames.as_array(frame[name]).dtype.name for name in numbers] == ["float64", "float32", "float64", "int8"]
+    assert frames.as_array(frame[["n"]]).dtype == "int8"
+    with pytest.raises(TypeError, match="in column 'city'"):
+        frames.as_array(frame)
+
+
 @LIBRARIES
 def test_a_column_that_is_not_of_numbers_is_named(library: Any) -> None:
     with pytest.raises(TypeError, match=r"x must have columns of numbers, got .* in column 'city'; write codes for"):

@@ -199,6 +199,8 @@ def test_layers_cannot_be_replaced() -> None:
         with pytest.raises(AttributeError, match=r"must stay those of the model, .*call to_torch again"):
             change()
     assert [name for name, _ in module.named_children()] == ["0", "1", "2", "3"]
+    # Functions that replace some layers assign all of them.
+    assert torch.nn.SyncBatchNorm.convert_sync_batchnorm(module) is module
     assert module.to(torch.float64)(torch.from_numpy(X).double()).shape == (6, 3)
 
 

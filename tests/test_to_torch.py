@@ -453,6 +453,8 @@ def test_a_decoder_layer_of_torch_becomes_ours() -> None:
         found = nn.from_torch(module)(x, memory)
     expected = module(x, memory, T.Transformer.generate_square_subsequent_mask(3, dtype=torch.float64))
     torch.testing.assert_close(found, expected)
+    with ember_ml.use_backend("torch"):
+        torch.testing.assert_close(nn.from_torch(module)(x, memory, is_causal=False), module(x, memory))
 
 
 def test_shared_tied_and_frozen_parts_of_torch() -> None:

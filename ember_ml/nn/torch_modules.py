@@ -60,8 +60,9 @@ def from_torch(module: Any) -> Module:
     normalizations, ``Embedding``, activations, ``Dropout``, pools, ``Flatten``, recurrent layers,
     ``MultiheadAttention`` and transformer layers, in ``Sequential``, ``ModuleList`` and ``ModuleDict``. Images keep
     their channels after the batch. Attention returns its output alone, without weights, and takes masks that are true
-    where a query may see a key. Tied parameters stay tied, parameters without ``requires_grad`` are frozen, and each
-    layer keeps its mode. The weights are copies.
+    where a query may see a key. Decoders of transformers are causal unless a call has ``is_causal=False``, while those
+    of torch are not causal unless a call has a mask. Tied parameters stay tied, parameters without ``requires_grad``
+    are frozen, and each layer keeps its mode. The weights are copies.
 
     Args:
         module: a ``torch.nn.Module``. If a layer, or an option of one, has no counterpart, ``UnsupportedError`` lists

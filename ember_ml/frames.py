@@ -99,6 +99,9 @@ _CLASSES = {
 
 def _name(dtype: Any) -> str:
     """Name of a dtype of a column, without the byte order, which those of NumPy may have."""
+    if type(dtype).__name__ == "ArrowDtype":
+        # pandas writes these as Arrow does, such as double[pyarrow].
+        dtype = dtype.numpy_dtype
     return str(getattr(dtype, "name", dtype))
 
 
@@ -116,8 +119,8 @@ def _has_nulls(data: Any, kind: tuple[str, str]) -> bool:
 
 
 def _is_nullable(dtype: str) -> bool:
-    """Whether a dtype of pandas holds missing values: its own do, such as Int64, and those of NumPy do not."""
-    return dtype[:1].isupper() or dtype == "boolean"
+    """Whether a dtype of pandas holds missing values: its own and Arrow's do, such as Int64; NumPy's do not."""
+    return dtype[:1].isupper() or dtype == "boolean" or dtype.endswith("[pyarrow]")
 
 
 def _column(column: Any, required: str, place: str) -> Any:
@@ -133,10 +136,11 @@ def _column(column: Any, required: str, place: str) -> Any:
         column = column.cast(float)
     dtype = _name(column.dtype)
     if not _is_plain(column.dtype):
-        raise TypeError(f"{required}, got {dtype}{place}; write codes for what is text, a category or a date")
-    has_nulls = bool(column.null_count()) if is_polars else _is_nullable(dtype) and bool(column.isna().any())
-    if not has_nulls:
+        raise TypeError(f"{required}, got {column.dtype}{place}; write codes for what is text, a category or a date")
+    may_have_nulls = is_polars or _is_nullable(str(column.dtype))
+    if not (may_have_nulls and (column.null_count() if is_polars else column.isna().any())):
         return column.to_numpy() if is_polars else column.to_numpy(dtype=dtype.lower().replace("boolean", "bool"))
     if is_polars:
         return (column if dtype.startswith("Float") else column.cast(float)).fill_null(float("nan")).to_numpy()
-    return column.to_numpy(dtype=dtype.lower() if dtype.startswith("Float") else "float64", na_value=float("nan"))
+    floating = dtype.lower() if dtype.lower().startswith("float") else "float64"
+    return column.to_numpy(dtype=floating, na_value=float("nan"))

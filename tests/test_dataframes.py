@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import UserDict
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import ember_ml
 from ember_ml import frames, nn, ops, optim, training
 from ember_ml.backend import Backend
 from ember_ml.nn.tensor import EmberTensor
-from ember_ml.training.data import Batches, as_data
+from ember_ml.training.data import Batches, Column, as_data
 
 pandas = pytest.importorskip("pandas", reason="its frames are the input")
 polars = pytest.importorskip("polars", reason="its frames are the input")
@@ -87,6 +88,25 @@ def test_missing_values_become_nan() -> None:
     other = polars.DataFrame({"i": [1, None], "b": [True, None]})
     np.testing.assert_array_equal(frames.as_array(other), [[1, 1], [np.nan, np.nan]])
     np.testing.assert_array_equal(frames.as_array(polars.DataFrame({"i": [1, None]})), [[1], [np.nan]])
+
+
+def test_columns_of_pandas_may_be_those_of_arrow() -> None:
+    pytest.importorskip("pyarrow", reason="it holds the columns")
+    frame = pandas.DataFrame(
+        {
+            "i": pandas.array([1, None], "int64[pyarrow]"),
+            "f": pandas.array([None, 2.5], "float[pyarrow]"),
+            "b": pandas.array([True, None], "bool[pyarrow]"),
+            "n": pandas.array([3, 4], "int8[pyarrow]"),
+            "city": pandas.array(["Rome", "Oslo"], "string[pyarrow]"),
+        }
+    )
+    numbers = frame[["i", "f", "b", "n"]]
+    np.testing.assert_array_equal(frames.as_array(numbers), [[1, np.nan, 1, 3], [np.nan, 2.5, np.nan, 4]])
+    assert [frames.as_array(frame[name]).dtype.name for name in numbers] == ["float64", "float32", "float64", "int8"]
+    assert frames.as_array(frame[["n"]]).dtype == "int8"
+    with pytest.raises(TypeError, match="in column 'city'"):
+        frames.as_array(frame)
 
 
 @LIBRARIES
@@ -214,18 +234,22 @@ class Streamed:
 
     column_names = ("x", "t")
 
-    def __init__(self, x: Any, y: Any) -> None:
+    def __init__(self, x: Any, y: Any, format_type: str | None = None) -> None:
         self.x, self.y = x, y
+        self._formatting = None if format_type is None else SimpleNamespace(format_type=format_type)
 
     def with_format(self, kind: str) -> Streamed:
-        return self
+        return type(self)(self.x, self.y, kind)
 
     def __iter__(self) -> Iterator[Any]:
         raise AssertionError("rows are not read one by one")
 
     def iter(self, batch_size: int) -> Iterator[Any]:
+        if self._formatting is None:
+            raise AssertionError("lists of Python numbers are not read")
         for i in range(0, len(self.x), batch_size):
-            yield UserDict({"x": self.x[i : i + batch_size], "t": self.y[i : i + batch_size]})
+            batch = {"x": self.x[i : i + batch_size]}
+            yield UserDict(batch if self.y is None else {**batch, "t": self.y[i : i + batch_size]})
 
 
 def test_datasets_are_training_data(backend: Backend) -> None:
@@ -238,6 +262,51 @@ def test_datasets_are_training_data(backend: Backend) -> None:
     plain = trained(x, y, shuffle=False)["loss"]
     assert trained(Streamed(x, y), "t")["loss"] == pytest.approx(plain, rel=1e-5)
     assert trained([{"x": x[:2], "t": y[:2]}, {"x": x[2:], "t": y[2:]}], "t")["loss"] == pytest.approx(plain, rel=1e-5)
+
+
+def test_the_only_column_of_a_streamed_dataset_is_the_input_of_predict() -> None:
+    x = np.array(ROWS, np.float32)[:, :2]
+    with ember_ml.use_backend("numpy"):
+        model = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.1))
+        expected = model.predict(x)
+        np.testing.assert_array_equal(model.predict(Streamed(x, None), batch_size=2), expected)
+        np.testing.assert_array_equal(model.predict(Dataset({"x": x})), expected)
+
+
+def test_datasets_with_formats_of_tables_and_transforms() -> None:
+    x, y = np.array(ROWS, np.float32)[:, :2], np.array([[1.0], [0.0], [1.0]], np.float32)
+
+    class Transformed(Dataset):
+        """A dataset with ``set_transform``, whose function computes ``x`` from another column."""
+
+        def __getitem__(self, rows: Any) -> dict[str, Any]:
+            return {"x": self.columns["z"][rows]}
+
+        def select_columns(self, names: list[str]) -> Transformed:
+            return Transformed({name: self.columns[name] for name in names}, "custom")
+
+    with ember_ml.use_backend("numpy"):
+        # Columns of vectors are lists in these formats.
+        for kind in ("arrow", "pandas", "polars"):
+            assert np.array_equal(Column(Dataset({"x": x}, kind), "x")[[0, 2]], x[[0, 2]])
+        with pytest.raises(KeyError) as caught:
+            trained(Transformed({"x": x, "z": x, "t": y}, "custom"), "t")
+        assert "columns are read one by one, so a transform" in caught.value.__notes__[0]
+
+
+def test_the_splits_of_a_dataset_are_not_one() -> None:
+    class Splits(dict[str, Any]):
+        """What ``load_dataset`` returns if it is not asked for one split."""
+
+        column_names = with_format = select_columns = None
+
+    splits = Splits(train=Dataset({"x": ROWS, "t": ROWS}), test=Dataset({"x": ROWS, "t": ROWS}))
+    message = r"Trainer: x must be one split of the dataset, got Splits with train, test; write x\['train'\]"
+    with ember_ml.use_backend("numpy"):
+        model = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.1))
+        for use in (lambda: model.fit(splits, "t"), lambda: model.fit(splits), lambda: model.predict(splits)):
+            with pytest.raises(TypeError, match=message):
+                use()
 
 
 def test_datasets_are_read_by_rows() -> None:
@@ -279,7 +348,7 @@ def test_messages_name_the_data() -> None:
         with pytest.raises(
             TypeError, match=r"^Trainer: column 'a' must be numbers, got text such as 'u'; encode it as num"
         ):
-            trainer.fit(Dataset({"a": ["u", "v", "w"], "t": y}), "t")
+            trainer.fit(Dataset({"a": ["u", "v", "w"], "t": y}), "t", shuffle=False)
         ragged = np.empty(3, object)
         ragged[:] = [[1.0], [1.0, 2.0], [1.0]]
         with pytest.raises(

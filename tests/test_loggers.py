@@ -136,7 +136,7 @@ def test_mlflow_logs_a_run(mlflow: Any) -> None:
         "batch_size": 2,
         "accumulate": 1,
         "optimizer": "SGD",
-        "learning_rate": pytest.approx(0.05),
+        "learning_rate": 0.05,
         "optimizer.momentum": 0.5,
         "optimizer.nesterov": False,
         "optimizer.dampening": 0.0,

@@ -199,6 +199,8 @@ def test_layers_cannot_be_replaced() -> None:
         with pytest.raises(AttributeError, match=r"must stay those of the model, .*call to_torch again"):
             change()
     assert [name for name, _ in module.named_children()] == ["0", "1", "2", "3"]
+    # Functions that replace some layers assign all of them.
+    assert torch.nn.SyncBatchNorm.convert_sync_batchnorm(module) is module
     assert module.to(torch.float64)(torch.from_numpy(X).double()).shape == (6, 3)
 
 
@@ -451,6 +453,8 @@ def test_a_decoder_layer_of_torch_becomes_ours() -> None:
         found = nn.from_torch(module)(x, memory)
     expected = module(x, memory, T.Transformer.generate_square_subsequent_mask(3, dtype=torch.float64))
     torch.testing.assert_close(found, expected)
+    with ember_ml.use_backend("torch"):
+        torch.testing.assert_close(nn.from_torch(module)(x, memory, is_causal=False), module(x, memory))
 
 
 def test_shared_tied_and_frozen_parts_of_torch() -> None:
@@ -497,6 +501,45 @@ def test_every_part_without_a_counterpart_is_listed() -> None:
         nn.from_torch(tied)
     with pytest.raises(TypeError, match=r"from_torch: module must be a torch.nn.Module, got"):
         nn.from_torch(nn.Linear(1, 1))
+
+
+def test_parts_of_transformer_layers_are_those_that_torch_creates() -> None:
+    class TransformerEncoderLayer(T.TransformerEncoderLayer):
+        """A class with the name of torch's, and another result."""
+
+        def forward(self, src: Any, *args: Any, **options: Any) -> Any:
+            return src
+
+    def layer(**options: Any) -> Any:
+        return T.TransformerEncoderLayer(4, 2, 8, batch_first=True, **options)
+
+    def changed(change: Any) -> Any:
+        module = layer()
+        change(module)
+        return module
+
+    for module, message in (
+        (changed(lambda m: setattr(m.norm2, "eps", 0.5)), r"norm2 must be LayerNorm\(.*eps=1e-05.*, got .*eps=0.5"),
+        (changed(lambda m: setattr(m, "norm1", T.Identity())), "norm1 must be of the class LayerNorm, got Identity"),
+        (
+            changed(lambda m: setattr(m, "linear1", T.Sequential(m.linear1))),
+            "linear1 must be .* got Sequential",
+        ),
+        (changed(lambda m: setattr(m.dropout1, "p", 0.5)), r"dropout1 must be Dropout\(p=0.1.*, got Dropout\(p=0.5"),
+        (changed(lambda m: setattr(m.self_attn, "dropout", 0.5)), r"self_attn.dropout must be 0.1, .*, got 0.5"),
+        (changed(lambda m: T.utils.parametrizations.weight_norm(m.linear2)), "linear2 must be .*, got Parametrized"),
+        (changed(lambda m: m.linear2.register_forward_hook(lambda *args: None)), "it has forward hooks"),
+        (
+            T.TransformerEncoder(layer(norm_first=True, bias=False), 1, T.LayerNorm(4), enable_nested_tensor=False),
+            r"its norm must be LayerNorm\(.*bias=False\), like those of its layers, got LayerNorm",
+        ),
+        (
+            T.TransformerEncoder(TransformerEncoderLayer(4, 2, 8, batch_first=True), 1),
+            "its layers must be those of torch",
+        ),
+    ):
+        with pytest.raises(UnsupportedError, match=message):
+            nn.from_torch(module)
 
 
 def test_wrapped_modules_and_subclasses_say_what_to_do() -> None:

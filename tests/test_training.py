@@ -1021,6 +1021,25 @@ def test_tensorboard_is_told_the_loss_of_every_so_many_updates(monkeypatch: pyte
     assert written["training/loss"] == written["validation/loss"] == [steps, 2 * steps]
 
 
+def test_tensorboard_keeps_the_figures_of_the_step_that_training_resumes_after(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    board = pytest.importorskip("tensorboardX", reason="an optional extra")
+    purged: list[int | None] = []
+
+    class Writer(board.SummaryWriter):
+        def __init__(self, directory: str, purge_step: int | None) -> None:
+            super().__init__(directory, purge_step=purge_step)
+            purged.append(purge_step)
+
+    monkeypatch.setattr(board, "SummaryWriter", Writer)
+    for epochs in (1, 2):
+        callbacks = [training.TensorBoard(tmp_path / "events"), training.Checkpoint(tmp_path / "run")]
+        trainer(*callbacks).fit(X, Y, epochs=epochs, batch_size=10, resume=tmp_path / "run")
+    # TensorBoard hides the events of this step and of later ones.
+    assert purged == [None, -(-len(X) // 10) + 1]
+
+
 @pytest.mark.parametrize(("package", "extra"), [("tensorboardX", "tensorboard"), ("matplotlib", "plot")])
 def test_an_absent_extra_is_named(package: str, extra: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     real = builtins.__import__

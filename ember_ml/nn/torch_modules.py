@@ -60,8 +60,9 @@ def from_torch(module: Any) -> Module:
     normalizations, ``Embedding``, activations, ``Dropout``, pools, ``Flatten``, recurrent layers,
     ``MultiheadAttention`` and transformer layers, in ``Sequential``, ``ModuleList`` and ``ModuleDict``. Images keep
     their channels after the batch. Attention returns its output alone, without weights, and takes masks that are true
-    where a query may see a key. Tied parameters stay tied, parameters without ``requires_grad`` are frozen, and each
-    layer keeps its mode. The weights are copies.
+    where a query may see a key. Decoders of transformers are causal unless a call has ``is_causal=False``, while those
+    of torch are not causal unless a call has a mask. Tied parameters stay tied, parameters without ``requires_grad``
+    are frozen, and each layer keeps its mode. The weights are copies.
 
     Args:
         module: a ``torch.nn.Module``. If a layer, or an option of one, has no counterpart, ``UnsupportedError`` lists
@@ -121,7 +122,9 @@ def _convert(module: Any, path: str, problems: list[str], made: dict[int, Module
         if not is_whole and child is not None
     }
     reasons = [] if name else _reasons(module)
-    if name and any(len(getattr(module, hooks)) for hooks in ("_forward_hooks", "_forward_pre_hooks")):
+    # A layer is converted with all of its parts.
+    own = [] if name is None else list(module.modules()) if name in _LAYERS else [module]
+    if any(len(getattr(part, hooks)) for part in own for hooks in ("_forward_hooks", "_forward_pre_hooks")):
         reasons.append("it has forward hooks, which are not converted")
     model: Module = layers.Identity()
     if name in _CONTAINERS:
@@ -335,8 +338,8 @@ def _attention(m: Any) -> Module:
 
 
 def _transformer_layer(m: Any) -> Module:
-    kind = getattr(layers, type(m).__name__)
-    return kind(*_transformer_sizes(m), **_transformer_options(m))  # type: ignore[no-any-return]
+    options = _transformer_options(m)
+    return getattr(layers, type(m).__name__)(*_transformer_sizes(m), **options)  # type: ignore[no-any-return]
 
 
 def _transformer_sizes(m: Any) -> tuple[int, int, int]:
@@ -348,7 +351,8 @@ def _transformer_options(m: Any) -> dict[str, Any]:
     activation = getattr(m.activation, "__name__", type(m.activation).__name__.lower())
     if activation not in ("relu", "gelu") or getattr(m.activation, "approximate", "none") != "none":
         raise UnsupportedError(f"activation must be relu or gelu, got {m.activation!r}")
-    return {
+    _check_classes(m, type(m)(1, 1, 1, activation=m.activation, device="meta"))
+    options = {
         "dropout": m.dropout.p,
         "activation": activation,
         "norm_first": m.norm_first,
@@ -356,21 +360,64 @@ def _transformer_options(m: Any) -> dict[str, Any]:
         "epsilon": m.norm1.eps,
         "dtype": _dtype(m),
     }
+    like = type(m)(
+        *_transformer_sizes(m),
+        options["dropout"],
+        m.activation,
+        options["epsilon"],
+        batch_first=True,
+        norm_first=m.norm_first,
+        bias=options["bias"],
+        device="meta",
+    )
+    _check_options(m, like)
+    return options
+
+
+def _check_classes(m: Any, like: Any) -> None:
+    """Raise ``UnsupportedError`` if a part of a layer is of another class than that of a new layer."""
+    parts = dict(m.named_modules(remove_duplicate=False))
+    for name, part in like.named_modules():
+        kind, found = type(part), type(parts.get(name))
+        if found is not kind:
+            raise UnsupportedError(f"{name} must be of the class {kind.__name__}, got {found.__name__}")
+
+
+def _check_options(m: Any, like: Any) -> None:
+    """Raise ``UnsupportedError`` if a part of a layer has other options than that of a new layer."""
+    parts = dict(m.named_modules(remove_duplicate=False))
+    for name, part in like.named_modules():
+        if _written_layer(parts[name]) != _written_layer(part):
+            raise UnsupportedError(
+                f"{name} must be {_written_layer(part)}, like the rest of the layer, got {_written_layer(parts[name])}"
+            )
+        if type(part).__name__ == "MultiheadAttention" and parts[name].dropout != part.dropout:
+            raise UnsupportedError(
+                f"{name}.dropout must be {part.dropout}, like the rest of the layer, got {parts[name].dropout}"
+            )
+
+
+def _written_layer(m: Any) -> str:
+    """Class and options of a layer of torch, for comparisons and errors."""
+    options = m.extra_repr()
+    # torch 2.8 does not write that a LayerNorm has no bias.
+    has_no_bias = getattr(m, "bias", True) is None and "bias=" not in options
+    return f"{type(m).__name__}({options}{', bias=False' if has_no_bias else ''})"
 
 
 def _transformer(m: Any) -> Module:
     kind = type(m).__name__
-    one = {f"{name}Layer" for name in ("TransformerEncoder", "TransformerDecoder")}
-    if not len(m.layers) or not {type(layer).__name__ for layer in m.layers} <= one:
+    if not len(m.layers) or any(_class_name(layer) != f"{kind}Layer" for layer in m.layers):
         raise UnsupportedError("its layers must be those of torch, got others or none")
-    forms = [(_transformer_sizes(layer), _transformer_options(layer)) for layer in m.layers]
+    forms = [(_transformer_options(layer), _transformer_sizes(layer)) for layer in m.layers]
     if any(form != forms[0] for form in forms):
         raise UnsupportedError("its layers must have the same options, got others")
-    sizes, options = forms[0]
+    options, sizes = forms[0]
     if (m.norm is not None) != options["norm_first"]:
         raise UnsupportedError("a norm after the last layer must be given with norm_first=True alone")
-    if m.norm is not None and (type(m.norm).__name__ != "LayerNorm" or m.norm.eps != options["epsilon"]):
-        raise UnsupportedError("its norm must be a LayerNorm with the eps of the layers, got another")
+    like = _written_layer(m.layers[0].norm1)
+    if m.norm is not None and _written_layer(m.norm) != like:
+        raise UnsupportedError(f"its norm must be {like}, like those of its layers, got {_written_layer(m.norm)}")
     return getattr(layers, kind)(len(m.layers), *sizes, **options)  # type: ignore[no-any-return]
 
 

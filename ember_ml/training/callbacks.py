@@ -614,7 +614,8 @@ class TensorBoard(Callback):
             raise ImportError(
                 f"{type(self).__name__} requires tensorboardX: pip install 'ember-ml[tensorboard]'"
             ) from error
-        self.writer = SummaryWriter(self.directory, purge_step=trainer.step or None)
+        # TensorBoard hides the events of purge_step too, and the last step before a resume is not repeated.
+        self.writer = SummaryWriter(self.directory, purge_step=trainer.step + 1 if trainer.step else None)
 
     def on_step_end(self, trainer: Trainer, loss: Any) -> None:
         if self.writer is not None and trainer.step % self.every == 0:

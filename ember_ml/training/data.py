@@ -202,6 +202,8 @@ class Batches(Data):
             ops.random.set_state(resume_state)
         for batch in source:
             is_empty = False
+            if self.target is None and isinstance(self.source, _Streamed):
+                batch = _only_or_all(batch)
             parts = batch if type(batch) in (tuple, list) and len(batch) in (1, 2, 3) else (batch,)
             names = _PARTS
             if self.target is not None:
@@ -302,6 +304,7 @@ def as_data(
 
 def _check_iterable(x: Any) -> None:
     """Raise an error for a dataset of torch, which has single examples, by number or one after the other."""
+    _check_split(x)
     # A streamed dataset of Hugging Face has torch's IterableDataset as a base if torch is installed.
     if _is_array(x) or is_table(x) or _is_streamed(x):
         return
@@ -354,9 +357,7 @@ class Column:
     ndim = 1
 
     def __init__(self, table: Any, name: str) -> None:
-        is_formatted = getattr(table, "format", {}).get("type") is not None
-        # Without a format, rows are lists of Python numbers; arrays refer to the memory of the file.
-        self.table = (table if is_formatted else table.with_format("numpy")).select_columns([name])
+        self.table = _with_arrays(table, getattr(table, "format", {}).get("type")).select_columns([name])
         self.name = name
 
     @property
@@ -364,11 +365,24 @@ class Column:
         return (len(self.table),)
 
     def __getitem__(self, rows: Any) -> Any:
-        return self.table[rows][self.name]
+        try:
+            return self.table[rows][self.name]
+        except KeyError as error:
+            error.add_note(
+                f"in column {self.name!r} of Trainer: columns are read one by one, so a transform of the dataset must "
+                "not require others; use x.map, or wrap x in torch.utils.data.DataLoader(x, batch_size)"
+            )
+            raise
 
     def part(self, rows: slice) -> Column:
         """The column of a range of rows."""
         return Column(self.table.select(range(len(self.table))[rows]), self.name)
+
+
+def _with_arrays(dataset: Any, format_type: str | None) -> Any:
+    """A dataset of Hugging Face whose rows are arrays."""
+    # Rows without a format are lists of Python numbers, and vectors are lists in tables; arrays refer to the file.
+    return dataset.with_format("numpy") if format_type in (None, "arrow", "pandas", "polars") else dataset
 
 
 def is_table(x: Any) -> bool:
@@ -378,8 +392,23 @@ def is_table(x: Any) -> bool:
 
 def columns_of(table: Any) -> Any:
     """The columns of a dataset by name, or its only column."""
-    columns = {name: Column(table, name) for name in table.column_names}
+    _check_split(table)
+    return _only_or_all({name: Column(table, name) for name in table.column_names})
+
+
+def _only_or_all(columns: Any) -> Any:
+    """The column if there is one alone, else all of them by name."""
     return next(iter(columns.values())) if len(columns) == 1 else columns
+
+
+def _check_split(x: Any) -> None:
+    """Raise an error for all splits of a dataset of Hugging Face, which are a dictionary."""
+    if isinstance(x, Mapping) and is_table(x):
+        first = next(iter(x), "train")
+        raise TypeError(
+            f"Trainer: x must be one split of the dataset, got {type(x).__name__} with {', '.join(map(str, x))}; write "
+            f"x[{first!r}]"
+        )
 
 
 def batches_of(x: Any, batch_size: int) -> Any:
@@ -396,7 +425,9 @@ class _Streamed:
     """Batches of a streamed dataset, which can be iterated more than once."""
 
     def __init__(self, dataset: Any, batch_size: int) -> None:
-        self.dataset, self.batch_size = dataset, check_integer("batch_size", batch_size, 1)
+        # datasets 5.2: a streamed dataset has no public format.
+        kind = getattr(getattr(dataset, "_formatting", None), "format_type", None)
+        self.dataset, self.batch_size = _with_arrays(dataset, kind), check_integer("batch_size", batch_size, 1)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.dataset.iter(batch_size=self.batch_size))
@@ -414,7 +445,7 @@ def _split_columns(columns: Any, target: str) -> tuple[Any, Any]:
             f"{target!r}"
         )
     rest = {name: column for name, column in columns.items() if name != target}
-    return next(iter(rest.values())) if len(rest) == 1 else rest, columns[target]
+    return _only_or_all(rest), columns[target]
 
 
 def _split_frame(frame: Any, target: str) -> tuple[Any, Any]:

@@ -269,7 +269,8 @@ def _parameters(trainer: Trainer) -> dict[str, Any]:
         "accumulate": trainer.accumulate,
         "precision": None if trainer.precision is None else str(trainer.precision),
         "optimizer": type(trainer.optimizer).__name__,
-        "learning_rate": trainer.optimizer.learning_rate,
+        # The optimizer may hold a float32, 0.009999999776482582 for 0.01; a run has the number that was given.
+        "learning_rate": float(f"{trainer.optimizer.learning_rate:.7g}"),
     }
     options = {f"optimizer.{name}": value for name, value in vars(trainer.optimizer).items() if name[:1] != "_"}
     return {

@@ -37,10 +37,12 @@ class Part(torch.nn.Module):
 
     def _check_part(self, name: str, value: Any) -> None:
         """Raise an error if a part would be added, replaced or removed: the model would compute without the change."""
+        parts = self.__dict__.get("_modules", {})
         # torch.nn.utils.parametrize adds its modules under this name.
-        if name == "parametrizations" or not (
-            isinstance(value, torch.nn.Module) or name in self.__dict__.get("_modules", ())
-        ):
+        if name == "parametrizations" or not (isinstance(value, torch.nn.Module) or name in parts):
+            return
+        # Functions that replace some layers, such as SyncBatchNorm.convert_sync_batchnorm, assign the others again.
+        if value is not None and value is parts.get(name):
             return
         got = type(value).__name__ if isinstance(value, torch.nn.Module) else "none"
         raise AttributeError(

@@ -22,7 +22,7 @@ from browser import chromium
 
 import ember_ml
 from ember_ml import backend as backends
-from ember_ml import nn, optim, training
+from ember_ml import models, nn, optim, training
 from ember_ml.backend import Backend
 from ember_ml.dispatch import REGISTRY
 from emberlint.codes import rule_modules
@@ -82,13 +82,19 @@ def _messages() -> str:
 
 
 @every_engine
-def test_every_layer_optimizer_metric_callback_and_rule_has_a_page(site: Any) -> None:
+def test_everything_else_that_is_public_has_a_page(site: Any) -> None:
     layers = {getattr(nn.modules, name).__name__ for name in nn.modules.__all__ if name != "activations"}
     assert {name.removeprefix("layers/") for name in site.texts if name.startswith("layers/")} == layers
     for name in optim.__all__:
         assert name == "schedules" or f"optimizers/{name}" in site.texts
     for name in training.__all__:
         assert f"training/{name}" in site.texts
+    assert {name for name in site.texts if name.startswith("models/")} == {
+        f"models/{name}" for name in ("index", "Decoder", *models.__all__)
+    }
+    for name in ("distributed/all_sum", "interop/onnx", "interop/NeuralClassifier", "backends/use_backend"):
+        assert name in site.texts
+    assert "`resume` (`Any`, default `None`)\n: directory" in site.texts["training/Trainer"].partition("### fit")[2]
     for code in rule_modules():
         assert site.texts[f"rules/{code}"].startswith(f"# {code}: ")
         assert "## Use instead" in site.texts[f"rules/{code}"]

@@ -76,22 +76,40 @@ def _call(thing: Any) -> str:
 
 
 def _methods(thing: Any) -> str:
-    """Section of the public methods and properties, those of base classes in this library included."""
-    if not inspect.isclass(thing) or (issubclass(thing, nn.Module) and thing is not nn.Module):
+    """Section of the public methods and properties, and the options of each method that has some."""
+    found = _public_methods(thing)
+    if not found:
         return ""
-    rows = {}
+    rows = []
+    for name, value in found.items():
+        shown = name if isinstance(value, property) else f"{name}{without_self(value)}"
+        rows.append([f"`{shown}`", docstrings.summary(value)])
+    details = [_method(name, value) for name, value in found.items() if docstrings.parsed(value)[1]]
+    return "\n\n".join(["## Methods", table(["method", "what it does"], rows), *details])
+
+
+def _public_methods(thing: Any) -> dict[str, Any]:
+    """Documented methods and properties, those of base classes in this library included.
+
+    Those that every layer has are on the page of ``Module``, and ``forward`` is the section on calls.
+    """
+    if not inspect.isclass(thing):
+        return {}
+    of_layers = set(dir(nn.Module)) if issubclass(thing, nn.Module) and thing is not nn.Module else set()
+    found = {}
     for base in reversed(inspect.getmro(thing)):
-        if not base.__module__.startswith("ember_ml."):
-            continue
-        for name, value in vars(base).items():
-            said = docstrings.summary(value)
-            if name.startswith("_") or not said:
-                continue
-            if isinstance(value, property):
-                rows[name] = [f"`{name}`", said]
-            elif inspect.isfunction(value):
-                rows[name] = [f"`{name}{without_self(value)}`", said]
-    return "## Methods\n\n" + table(["method", "what it does"], list(rows.values())) if rows else ""
+        for name, value in vars(base).items() if base.__module__.startswith("ember_ml.") else ():
+            is_shown = isinstance(value, property) or inspect.isfunction(value)
+            if is_shown and not name.startswith("_") and name not in of_layers and docstrings.summary(value):
+                found[name] = value
+    return found
+
+
+def _method(name: str, method: Any) -> str:
+    """Section of a method with options."""
+    text, arguments = docstrings.parsed(method)
+    head = f"### {name}\n\n```python\n{name}{parts.signature(method, method=True)}\n```"
+    return "\n\n".join([head, parts.markdown(text), parts.option_list(method, arguments)])
 
 
 def _index(group: Group) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import ember_ml
-from ember_ml import ops, optim, training, transform
+from ember_ml import backend, distributed, models, nn, ops, optim, training, transform
 from ember_ml.dispatch import REGISTRY, Operation
+from ember_ml.models.decoder import Decoder
 from ember_ml.nn import features, initializers, wirings
 from ember_ml.optim import schedules
 from ember_ml.tools import layers as layer_page
@@ -100,6 +101,12 @@ def groups() -> list[Group]:
         for name in dir(ember_ml)
         if getattr(getattr(ember_ml, name), "__module__", "").startswith(transform.__name__)
     }
+    loading = _public(models, models.__all__)
+    choosing = {
+        name: getattr(ember_ml, name)
+        for name in dir(ember_ml)
+        if getattr(getattr(ember_ml, name), "__module__", "") == backend.__name__
+    }
     tensor = importlib.import_module("ember_ml.nn.tensor")  # a package of the same name as its functions' module
     return [
         Group("layers", "Layers", "Every layer is `nn.<name>` after `from ember_ml import nn`.", every_layer),
@@ -158,6 +165,45 @@ def groups() -> list[Group]:
             "EmberTensor",
             "One tensor type for every engine. Functions of `ember_ml.nn.tensor` are the operations, and return it.",
             {"Classes": _entries("tensor", "ember_ml.nn.tensor", {"EmberTensor": tensor.EmberTensor})},
+        ),
+        Group(
+            "backends",
+            "Backends and operations",
+            "Functions that choose the engine, and declare operations of your own.",
+            {
+                "Backends": _entries("backends", "ember_ml", choosing),
+                "Operations": _entries("backends", "ember_ml", {"op": ember_ml.op, "unchecked": ember_ml.unchecked}),
+            },
+        ),
+        Group(
+            "models",
+            "Pretrained models",
+            "Loading, saving and adapters, and what every model has.",
+            {
+                "Functions": _entries("models", "ember_ml.models", _of(loading, inspect.isroutine)),
+                "Classes": [
+                    *_entries("models", "ember_ml.models", _of(loading, inspect.isclass)),
+                    *_entries("models", "ember_ml.models.decoder", {"Decoder": Decoder}),
+                ],
+            },
+        ),
+        Group(
+            "distributed",
+            "Ranks and collectives",
+            "What the processes of a launch compute together.",
+            {"Functions": _entries("distributed", "ember_ml.distributed", _public(distributed, distributed.__all__))},
+        ),
+        Group(
+            "interop",
+            "torch, ONNX and scikit-learn",
+            "Modules of torch, files of ONNX and estimators of scikit-learn.",
+            {
+                "torch": _entries("interop", "ember_ml.nn", {"to_torch": nn.to_torch, "from_torch": nn.from_torch}),
+                "ONNX": _entries("interop", "ember_ml.export", {"onnx": ember_ml.export.onnx}),
+                "scikit-learn": _entries(
+                    "interop", "ember_ml.sklearn", _public(ember_ml.sklearn, ember_ml.sklearn.__all__)
+                ),
+            },
         ),
     ]
 

@@ -58,9 +58,12 @@ def markdown(text: str) -> str:
 
 
 def options(thing: Any, arguments: Sequence[tuple[str, str]]) -> str:
-    """Section of the options, with their types and defaults."""
-    if not arguments:
-        return ""
+    """Section of the options."""
+    return f"## Options\n\n{option_list(thing, arguments)}" if arguments else ""
+
+
+def option_list(thing: Any, arguments: Sequence[tuple[str, str]]) -> str:
+    """Options of a function or class, with their types and defaults."""
     parameters = inspect.signature(thing).parameters
     lines = []
     for names, text in arguments:
@@ -73,7 +76,7 @@ def options(thing: Any, arguments: Sequence[tuple[str, str]]) -> str:
         if defaults and not any(default.startswith("<") for default in defaults):
             notes.append(f"default {' and '.join(f'`{default}`' for default in dict.fromkeys(defaults))}")
         lines.append(f"{shown}{' (' + ', '.join(notes) + ')' if notes else ''}\n: {text}\n")
-    return "## Options\n\n" + "\n".join(lines)
+    return "\n".join(lines)
 
 
 def example(docname: str, thing: Any, imports: str, sessions: Mapping[str, Sessions]) -> str:

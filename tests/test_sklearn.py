@@ -39,6 +39,11 @@ def label(value: Any) -> str:
     return str(value.__name__ if isinstance(value, type) else value.func.__name__)
 
 
+def assert_accepted(check: Any, estimator: Any) -> None:
+    """Run a check of scikit-learn, which raises an error if it fails."""
+    check(estimator)
+
+
 @pytest.mark.parametrize(("kind", "check"), CHECKS, ids=label)
 def test_scikit_learn_accepts_them(kind: Any, check: Any) -> None:
     before = ops.get_default_dtype()
@@ -47,7 +52,7 @@ def test_scikit_learn_accepts_them(kind: Any, check: Any) -> None:
         warnings.simplefilter("ignore")
         ops.set_default_dtype("float64" if check.func.__name__ == EXACT else before)
         try:
-            check(kind(epochs=30))
+            assert_accepted(check, kind(epochs=30))
         finally:
             ops.set_default_dtype(before)
 

@@ -191,7 +191,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument(
         "--tokens",
         action="store_true",
-        help="PROMPT is numbers of tokens, such as '5 9 1' or 5,9,1, and so is the result",
+        help="PROMPT is token IDs, such as '5 9 1' or 5,9,1, and so is the result",
     )
     generate.add_argument("--max-tokens", metavar="N", type=_count, default=128, help="how much to add (default: 128)")
     generate.add_argument(
@@ -276,7 +276,7 @@ def _tokens(name: str, text: str) -> list[int]:
     """Numbers of tokens, separated by spaces or commas."""
     words = text.replace(",", " ").split()
     if not words or not all(word.isdecimal() for word in words):
-        raise UsageError(f"{name} must be numbers of tokens for --tokens, such as '5 9 1' or 5,9,1, got {text!r}")
+        raise UsageError(f"{name} must be token IDs for --tokens, such as '5 9 1' or 5,9,1, got {text!r}")
     return [int(word) for word in words]
 
 

@@ -43,7 +43,7 @@ def as_array(data: Any, name: str = "x") -> Any:
     if (
         len({_name(column.dtype) for column in columns}) == 1
         and _is_plain(columns[0].dtype)
-        and not _has_nulls(data, kind)
+        and not _may_have_nulls(data, kind)
     ):
         return data.to_numpy(dtype=_name(columns[0].dtype)) if kind[0] == "pandas" else data.to_numpy()
     required = f"{name} must have columns of numbers"
@@ -111,8 +111,8 @@ def _is_plain(dtype: Any) -> bool:
     return _name(dtype).lower().replace("boolean", "bool") in DTYPES
 
 
-def _has_nulls(data: Any, kind: tuple[str, str]) -> bool:
-    """Whether a frame of one dtype has values that are missing, or may have: NaN of NumPy's floats is not missing."""
+def _may_have_nulls(data: Any, kind: tuple[str, str]) -> bool:
+    """Whether a frame of one dtype may have missing values; NaN in NumPy's floats does not count as missing."""
     if kind[0] == "polars":
         return any(data.null_count().row(0))
     return any(_is_nullable(str(dtype)) for dtype in data.dtypes)

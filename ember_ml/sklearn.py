@@ -21,7 +21,7 @@ try:
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError as error:
-    raise ImportError("ember_ml.sklearn requires scikit-learn 1.6: pip install 'ember-ml[sklearn]'") from error
+    raise ImportError("ember_ml.sklearn requires scikit-learn 1.6 or newer: pip install 'ember-ml[sklearn]'") from error
 
 from ember_ml import ops
 from ember_ml.backend import use_backend
@@ -43,11 +43,13 @@ class _Neural(BaseEstimator):  # type: ignore[misc]
     optimizer_: Any
     history_: Any
     n_iter_: int
-    # Draws the seed of each call; seed of the examples that are held out, the same in all calls after ``fit``.
+    # Generator of the seed of each call.
     _random_state: Any
+    # Seed of the examples that are held out, the same in all calls after ``fit``.
     _split_seed: int
-    # Loss by default, and what the module returns for each class or target.
+    # Default loss.
     _loss: Callable[..., Any]
+    # What the module must return for a row, for messages.
     _output: str
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -281,18 +283,18 @@ class NeuralClassifier(ClassifierMixin, _Neural):  # type: ignore[misc]
         callbacks: callbacks of ``Trainer``.
         compile: compile the training step.
         precision: precision as for ``Trainer``.
-        backend: engine to train on; by default the active one. Workers of ``n_jobs`` have none of the process that
-            starts them, so give one, or set ``EMBER_ML_BACKEND``.
+        backend: engine to train on; by default the active one. Worker processes of ``n_jobs`` do not inherit
+            ``set_backend`` and ``use_backend``, so pass this, or set ``EMBER_ML_BACKEND``.
         random_state: seed of the initial weights, the order of the examples and dropout, as in scikit-learn. A seed
-            gives the same estimator on every engine, to rounding.
+            gives the same estimator on every engine, up to rounding.
         verbose: output of ``Trainer.fit``.
 
     Attributes:
         classes_: labels, in the order of the columns of ``predict_proba``.
         module_: the trained module.
         optimizer_: the optimizer with its state, which ``partial_fit`` continues with.
-        history_: figures of every epoch of the last call.
-        n_iter_: number of epochs.
+        history_: ``History`` of the last call: the loss and the metrics of every epoch.
+        n_iter_: number of epochs, those of ``partial_fit`` included.
         n_features_in_: number of features.
         feature_names_in_: names of the columns, if ``X`` is a data frame.
 
@@ -376,7 +378,7 @@ class NeuralRegressor(RegressorMixin, _Neural):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Predicted target, or targets, of each row."""
-        # As regressors of scikit-learn return it.
+        # scikit-learn's regressors return float64.
         found = ops.to_numpy(self._predict(X)).astype("float64")  # emberlint: ignore[EMB313, EMB315] a NumPy array
         return found[:, 0] if self._is_single else found
 

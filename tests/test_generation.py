@@ -22,7 +22,7 @@ import ember_ml
 from ember_ml import models, ops
 from ember_ml.backend import Backend
 from ember_ml.cli import main
-from ember_ml.models.generation import Choice
+from ember_ml.models.generation import Sampler
 from ember_ml.models.llama import Llama, LlamaConfig
 from ember_ml.models.tokenizer import Continuation, _Adapter
 from ember_ml.nn import tensor
@@ -97,11 +97,11 @@ def test_programs_belong_to_their_model(engine: str, monkeypatch: pytest.MonkeyP
         for copied in (copy.copy(first), copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
             assert "_programs" not in vars(copied)
             assert copied.programs is not first.programs
-        programs = [ref(one) for one in (first, first.programs, first.programs.step(Choice(0.8, 60, 0.97)))]
+        programs = [ref(one) for one in (first, first.programs, first.programs.decode_step(Sampler(0.8, 60, 0.97)))]
         del first, found, copied
         gc.collect()
         assert [one() for one in programs] == [None] * 3
-        assert second.programs.step.cache_info().currsize == 1
+        assert second.programs.decode_step.cache_info().currsize == 1
 
 
 def test_seeds_for_each_prompt(backend: Backend) -> None:
@@ -229,19 +229,19 @@ def test_the_backend_is_that_of_the_model() -> None:
 def test_choices_are_among_the_best(backend: Backend) -> None:
     scores = ops.asarray([[0.0, 3.0, 1.0, 2.0, -1.0]] * 2)
     keys = [1, 2]
-    drawn = {choice for number in range(40) for choice in Choice(1.0, 2, None)(scores, keys, number).tolist()}
+    drawn = {choice for number in range(40) for choice in Sampler(1.0, 2, None)(scores, keys, number).tolist()}
     assert drawn == {1, 3}
     # The probabilities are 0.03, 0.64, 0.09, 0.24, 0.01.
-    drawn = {choice for number in range(60) for choice in Choice(1.0, None, 0.7)(scores, keys, number).tolist()}
+    drawn = {choice for number in range(60) for choice in Sampler(1.0, None, 0.7)(scores, keys, number).tolist()}
     assert drawn == {1, 3}
-    drawn = {choice for number in range(9) for choice in Choice(1.0, None, 1e-6)(scores, keys, number).tolist()}
+    drawn = {choice for number in range(9) for choice in Sampler(1.0, None, 1e-6)(scores, keys, number).tolist()}
     assert drawn == {1}
 
 
 def test_choices_have_the_probabilities_of_the_scores() -> None:
     with ember_ml.use_backend("numpy"):
         scores = ops.log(ops.asarray([[0.1, 0.2, 0.7]]))
-        drawn = [Choice(1.0, None, None)(scores, [4], number).tolist()[0] for number in range(3000)]
+        drawn = [Sampler(1.0, None, None)(scores, [4], number).tolist()[0] for number in range(3000)]
     for token, expected in enumerate((0.1, 0.2, 0.7)):
         assert abs(drawn.count(token) / 3000 - expected) < 0.03
 
@@ -373,7 +373,7 @@ def test_the_cost_of_texts_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_stop_text_may_be_a_special_token() -> None:
-    """Which the text does not show. Other tokenizers need not know the numbers of tokens."""
+    """Which the text does not show. Other tokenizers need not know the token IDs."""
 
     class Own:
         def __init__(self) -> None:
@@ -509,11 +509,10 @@ def test_the_command_says_what_is_wrong(
         folder = str(folder_with_tokenizer())
         assert "top_p must be > 0 and <= 1, got 2.0" in complaint(folder, "w1", "--top-p", "2")
         for prompt in ("w1", "", "1 -2", "1.5"):
-            assert (
-                f"PROMPT must be numbers of tokens for --tokens, such as '5 9 1' or 5,9,1, got {prompt!r}"
-                in complaint(folder, prompt, "--tokens")
+            assert f"PROMPT must be token IDs for --tokens, such as '5 9 1' or 5,9,1, got {prompt!r}" in complaint(
+                folder, prompt, "--tokens"
             )
-        assert "--stop must be numbers of tokens" in complaint(folder, "1", "--tokens", "--stop", "end")
+        assert "--stop must be token IDs" in complaint(folder, "1", "--tokens", "--stop", "end")
         assert "tokens must be >= 0 and < 100, got 100" in complaint(folder, "100", "--tokens")
         monkeypatch.setitem(sys.modules, "tokenizers", None)
         assert "pip install 'ember-ml[models]'" in complaint(folder, "w1")

@@ -88,7 +88,7 @@ def onnx(
             raise ValueError(f"onnx: an output must have another name than the inputs, got {twice[0]!r} for both")
         # A folder that cannot be made is found before the export, which takes time.
         target.parent.mkdir(parents=True, exist_ok=True)
-        program = _exported(torch, adapter, args, inputs, outputs, dynamic_batch, opset)
+        program = _export(torch, adapter, args, inputs, outputs, dynamic_batch, opset)
     found = next(one.version for one in program.model_proto.opset_import if not one.domain)
     if opset is not None and found != opset:
         raise ValueError(f"onnx: opset must be one that torch's exporter can write this model in, {found}, got {opset}")
@@ -114,10 +114,10 @@ def _names(option: str, names: Sequence[str] | None, default: str, count: int, c
     return names
 
 
-def _exported(
+def _export(
     torch: Any, adapter: Any, args: tuple[Any, ...], inputs: list[str], outputs: list[str], dynamic: bool, opset: Any
 ) -> Any:
-    """What torch's exporter makes of a module."""
+    """ONNX program that torch's exporter makes of a module."""
     shapes = None
     if dynamic:
         if args[0].shape[0] < 2:

@@ -132,7 +132,7 @@ def load_adapter(model: Module, folder: str | os.PathLike[str]) -> LoRA:
             raise FileNotFoundError(f"{place} must have {name}, got none{pickled}")
     options = _Options.read(place / CONFIG)
     stored = tensor_entries(place / WEIGHTS)
-    with _separated(model, stored, place / WEIGHTS):
+    with _untied(model, stored, place / WEIGHTS):
         return _load(model, place / WEIGHTS, stored, options)
 
 
@@ -157,10 +157,10 @@ def _load(model: Module, path: Path, stored: _Stored, options: _Options) -> LoRA
 
 
 @contextmanager
-def _separated(model: Module, stored: _Stored, where: Path) -> Iterator[None]:
-    """Give the output layer of a decoder weights of its own if a file changes those or the embedding's alone.
+def _untied(model: Module, stored: _Stored, where: Path) -> Iterator[None]:
+    """Untie the output layer of a decoder from its embedding if a file changes only one of them.
 
-    PEFT changes only the module that it was told to train; an error in the block restores the model.
+    PEFT changes only the module that it was told to train. An error in the block restores the model.
     """
     changed = _changed_alone(model, stored, where)
     if not changed:
@@ -198,7 +198,7 @@ def _shared(model: Module) -> dict[str, str]:
 
 
 def _changed_alone(model: Module, stored: _Stored, where: Path) -> list[str]:
-    """Keys of a file for one of two layers that have one weight in the model, unless both have the same there."""
+    """Keys of a file that change only one of two layers with a tied weight."""
     keys = {_given_name(key): key for key in stored}
     found = []
     for other, name in _shared(model).items():
@@ -211,7 +211,7 @@ def _changed_alone(model: Module, stored: _Stored, where: Path) -> list[str]:
 
 
 def _is_kept(model: Module, other: str, key: str, where: Path) -> bool:
-    """Whether a file has the tensor of the model, unchanged, for its second name."""
+    """Whether a file has the tensor of the model, unchanged, under the second name of a tied weight."""
     sources = _sources(model)
     path = _copies(model, sources)[other]
     with use_backend(model.backend):
@@ -356,7 +356,11 @@ def _misfit(key: str, shape: tuple[int, ...], expected: tuple[int, ...]) -> list
 
 
 def _used(layers: dict[str, _Found], tensors: Mapping[str, Any]) -> dict[str, _Found]:
-    """Layers without those that are a part of a layer in the file whose adapter is for its other parts alone."""
+    """Layers to adapt.
+
+    A file joins the queries, keys and values of GPT-2 in one layer. A part of such a layer is left out if its rows of
+    the second factor are zero, unless those of all parts are.
+    """
     idle = {path for path, found in layers.items() if found.part[1] > 1 and not _rows(tensors, found)}
     alive = {found.name for path, found in layers.items() if path not in idle}
     return {path: found for path, found in layers.items() if path not in idle or found.name not in alive}
@@ -378,7 +382,7 @@ def _factors(tensors: Mapping[str, Any], found: _Found, options: _Options) -> tu
         return a, b, alpha
     size = b.shape[1] // count
     b = b[:, index * size : (index + 1) * size]
-    # Where layers with adapters of their own were joined, each has its rows, and those of the others are zero.
+    # ``_joined`` gives each layer rows of its own, zero for the others: keep the rows of this layer.
     rows = _rows(tensors, found)
     if not rows or len(rows) == rank:
         return a, b, alpha

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.models.encoder import EncoderConfig, encoder_layers, prefixed, run_layers, text_inputs, with_states
-from ember_ml.models.pretrained import PretrainedModel, Theirs, activation
+from ember_ml.models.pretrained import PretrainedModel, StoredName, activation
 from ember_ml.nn.initializers import initialized
 from ember_ml.nn.modules import Dropout, Embedding, LayerNorm, Linear, Module, Parameter
 from ember_ml.types import DTypeLike
@@ -75,7 +75,7 @@ _NAMES = {
 }
 
 # Names that early files have for the tensors of normalizations.
-_EARLIER = {r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"}
+_FILE_RENAMES = {r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"}
 
 
 class Bert(PretrainedModel):
@@ -85,9 +85,9 @@ class Bert(PretrainedModel):
     """
 
     config_class: ClassVar[type[BertConfig]] = BertConfig
-    names: ClassVar[Mapping[str, str | Theirs]] = _NAMES
+    names: ClassVar[Mapping[str, str | StoredName]] = _NAMES
     base: ClassVar[str] = "bert."
-    earlier = _EARLIER
+    file_renames = _FILE_RENAMES
     optional = ("pooler",)
     ignored = (r"embeddings\.position_ids", r"cls\..*", r"lm_head\..*", r"classifier\..*")
 
@@ -172,14 +172,14 @@ class BertMaskedLM(PretrainedModel):
     """BERT with a head that scores each token of the vocabulary at each position."""
 
     config_class: ClassVar[type[BertConfig]] = BertConfig
-    names: ClassVar[Mapping[str, str | Theirs]] = {
+    names: ClassVar[Mapping[str, str | StoredName]] = {
         **prefixed("encoder", "bert", _NAMES),
         "head.dense": "cls.predictions.transform.dense",
         "head.norm": "cls.predictions.transform.LayerNorm",
         "head": "cls.predictions",
     }
     base: ClassVar[str] = "bert."
-    earlier = _EARLIER
+    file_renames = _FILE_RENAMES
     ignored: ClassVar[tuple[str, ...]] = (r"embeddings\.position_ids", r"pooler\..*", r"cls\.seq_relationship\..*")
     heads = ("head",)
 
@@ -215,9 +215,12 @@ class BertClassifier(PretrainedModel):
     """BERT with a head that scores each class for a sequence."""
 
     config_class: ClassVar[type[BertConfig]] = BertConfig
-    names: ClassVar[Mapping[str, str | Theirs]] = {**prefixed("encoder", "bert", _NAMES), "classifier": "classifier"}
+    names: ClassVar[Mapping[str, str | StoredName]] = {
+        **prefixed("encoder", "bert", _NAMES),
+        "classifier": "classifier",
+    }
     base = "bert."
-    earlier = _EARLIER
+    file_renames = _FILE_RENAMES
     ignored: ClassVar[tuple[str, ...]] = (r"embeddings\.position_ids",)
     # Files of a model without a classifier may lack the pooler, which is used by the classifier alone.
     heads = ("encoder.pooler", "classifier")
@@ -254,7 +257,7 @@ class RobertaMaskedLM(BertMaskedLM):
 
     config_class = RobertaConfig
     base = "roberta."
-    names: ClassVar[Mapping[str, str | Theirs]] = {
+    names: ClassVar[Mapping[str, str | StoredName]] = {
         **prefixed("encoder", "roberta", _NAMES),
         "head.norm": "lm_head.layer_norm",
         "head": "lm_head",
@@ -266,7 +269,7 @@ class RobertaClassifier(PretrainedModel):
     """RoBERTa with a head that scores each class for a sequence."""
 
     config_class: ClassVar[type[BertConfig]] = RobertaConfig
-    names: ClassVar[Mapping[str, str | Theirs]] = {
+    names: ClassVar[Mapping[str, str | StoredName]] = {
         **prefixed("encoder", "roberta", _NAMES),
         "dense": "classifier.dense",
         "classifier": "classifier.out_proj",

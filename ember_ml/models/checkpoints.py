@@ -60,15 +60,19 @@ def load(
     given = files.read_config(folder)
     values = {**given, **(config or {})}
     with _naming(folder / files.CONFIG):
-        kind = find_architecture(values, architecture)
-        known = {*given, *kind.config_class.aliases, *(entry.name for entry in fields(kind.config_class))} - {"extra"}
+        model_class = find_architecture(values, architecture)
+        known = {
+            *given,
+            *model_class.config_class.aliases,
+            *(entry.name for entry in fields(model_class.config_class)),
+        } - {"extra"}
         unknown = [name for name in values if name not in known]
         if unknown:
             raise ValueError(f"config must have entries of {', '.join(sorted(known))}, got {', '.join(unknown)}")
-        entries: Any = kind.config_class.from_dict(values)
+        entries: Any = model_class.config_class.from_dict(values)
     with _naming_quantization(values, folder / files.CONFIG):
         stored = files.find_tensors(paths, index)
-    model = _build(kind, entries, folder)
+    model = _build(model_class, entries, folder)
     sources = model.sources()
     names = _full_names(model, sources, stored)
     copies = [(other, name) for other, name in model.duplicates().items() if other in names and name in names]
@@ -78,7 +82,7 @@ def load(
             f"load: tie_word_embeddings is true in {folder / files.CONFIG}, but {where} has another tensor "
             f"{', '.join(differing)}, so the model is loaded with tie_word_embeddings=False"
         )
-        model = _build(kind, replace(entries, tie_word_embeddings=False), folder)
+        model = _build(model_class, replace(entries, tie_word_embeddings=False), folder)
         sources = model.sources()
         names = _full_names(model, sources, stored)
     if isinstance(model, Decoder):
@@ -121,26 +125,26 @@ def _naming_quantization(values: Mapping[str, Any], path: Path) -> Iterator[None
 def _set_generation_config(model: Decoder, folder: Path) -> None:
     values = files.read_generation(folder)
     if values is not None:
-        # A dictionary of no modules, which Module need not look into.
+        # Module.__setattr__ would search the dictionary for modules.
         object.__setattr__(model, "_generation_config", values)
         if values.get("eos_token_id") is not None:
             with _naming(folder / files.GENERATION):
                 _ = model.stop_tokens
 
 
-def _build(kind: type[PretrainedModel], config: Config, folder: Path) -> PretrainedModel:
-    """Model whose parameters are replaced next: views that take no memory, on NumPy if the engine has none."""
+def _build(model_class: type[PretrainedModel], config: Config, folder: Path) -> PretrainedModel:
+    """Model with placeholder parameters, which take no memory: views of zeros, on NumPy if the engine has no views."""
     engine = current_backend()
     with (
         activate(engine if engine.has_views else load_backend("numpy")),
         skip_initialization(),
         _naming(folder / files.CONFIG),
     ):
-        return kind(config)
+        return model_class(config)
 
 
 def _full_names(model: PretrainedModel, sources: dict[str, Source], stored: dict[str, files.Stored]) -> dict[str, str]:
-    """Names in the files by those that the model has for them, with ``base`` or without as the model has them."""
+    """Name in the files of each tensor, by the name that the model expects: renamed, with or without ``base``."""
     expected = {source.name for source in sources.values()}
     names: dict[str, str] = {}
     # A file may have a tensor under two names, of which one is that of the model.

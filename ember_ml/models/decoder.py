@@ -25,9 +25,9 @@ class Decoder(PretrainedModel):
     layers: Any
     norm: Any
     head: Any
-    # Copies, pickles and compiled programs are without it.
+    # Neither copied nor pickled, nor part of the cache key of compiled programs.
     _programs: Programs | None = None
-    # Entries of generation_config.json, which compiled programs do not depend on.
+    # Entries of generation_config.json, which are not part of the cache key either.
     _generation_config: Mapping[str, Any] | None = None
     _not_in_cache_key = PretrainedModel._not_in_cache_key | {"_programs", "_generation_config"}
 

@@ -34,7 +34,7 @@ class LabeledConfig(Config):
     def to_dict(self) -> dict[str, Any]:
         entries = super().to_dict()
         if self.id2label is not None and self.labels != len(self.id2label):
-            # Names of other classes, in whose place transformers has numbers.
+            # The names are those of another number of classes; without them, transformers numbers the classes.
             del entries["id2label"], entries["label2id"]
         names = ("num_labels", "id2label", "label2id")
         # transformers does not accept null for these.

@@ -1,11 +1,11 @@
-"""Generation of text: prompts of several lengths in a batch, caches of keys and values, tokens drawn by our own bits.
+"""Generation of text: prompts of several lengths in a batch, caches of keys and values, sampling with our random bits.
 
 Padding is on the left, so that all texts of a batch continue at the same place of the cache. A token is
-``argmax(scores / temperature + noise)`` with Gumbel noise from the random bits of the seed and of the token's number in
-its text: the same on every engine and in every batch. Engines, batches and compilers sum in other orders, and differ in
-the last bits of the scores; a choice changes only if two tokens are that close, by estimate once in a million tokens
-in float32. Rounding the scores first would not help: scores that round to different sides are as rare as close ones,
-and then differ by more. In bfloat16 the scores differ much more, and texts of two engines may part.
+``argmax(scores / temperature + noise)`` with Gumbel noise from the random bits of the seed and of the token's index in
+its text: the same on every engine and in every batch. Engines, batches and compilers sum in different orders, so scores
+differ in the last bits, and a token changes only where two are that close: by estimate one in a million in float32.
+Rounding the scores first would not help: scores that round to different sides are as rare as close ones, and then
+differ by more. In bfloat16 the scores differ much more, and texts of two engines may diverge.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from ember_ml.models.decoder import Decoder
 
 # Engines that compile every operation for every shape: they have caches of one size, and compile steps by default.
-_COMPILED = ("jax",)
+_COMPILED_ENGINES = ("jax",)
 
 # Numbers of positions by which caches grow where nothing is compiled for their size, and the smallest size elsewhere.
-_GROWTH = 64
-_SMALLEST = 16
+_CACHE_GROWTH = 64
+_MIN_CACHE_SIZE = 16
 
 # Below this temperature, the greatest score is always chosen: scores divided by it may not be finite in float32.
-_COLDEST = 1e-30
+_MIN_TEMPERATURE = 1e-30
 
 
-class Choice(NamedTuple):
+class Sampler(NamedTuple):
     """How a token is chosen from scores."""
 
     temperature: float
@@ -76,18 +76,18 @@ def _hide_below(scores: Any, least: Any) -> Any:
     return ops.where(ops.less(scores, least), -float("inf"), scores)
 
 
-def _begin(model: Any, choice: Choice, size: int, tokens: Any, pads: Any, keys: Any) -> tuple[Any, Any]:
+def _prefill(model: Any, sampler: Sampler, size: int, tokens: Any, pads: Any, keys: Any) -> tuple[Any, Any]:
     """First token after the prompts, and the caches."""
     mask = positions = None
     if pads is not None:
         places = ops.arange(tokens.shape[1], dtype="int64", device=ops.get_device(tokens))
         mask, positions = _padding(places, pads, model.max_positions)
     scores, caches = model(tokens, mask=mask, positions=positions, cache=size, last=True)
-    return ops.expand_dims(choice(scores[:, -1], keys, 0), axis=-1), caches
+    return ops.expand_dims(sampler(scores[:, -1], keys, 0), axis=-1), caches
 
 
-def _step(
-    model: Any, choice: Choice, token: Any, caches: Any, at: Any, pads: Any, keys: Any, number: Any
+def _decode_step(
+    model: Any, sampler: Sampler, token: Any, caches: Any, at: Any, pads: Any, keys: Any, number: Any
 ) -> tuple[Any, Any]:
     """Token after ``token``, which is at position ``at`` of the caches, and the caches with it."""
     mask = positions = None
@@ -97,7 +97,7 @@ def _step(
         place = ops.reshape(ops.asarray(at, dtype="int64", device=on), (1,))
         _, positions = _padding(place, pads, model.max_positions)
     scores, caches = model(token, mask=mask, positions=positions, cache=caches, at=at, last=True)
-    return ops.expand_dims(choice(scores[:, -1], keys, number), axis=-1), caches
+    return ops.expand_dims(sampler(scores[:, -1], keys, number), axis=-1), caches
 
 
 def _padding(places: Any, pads: Any, limit: int) -> tuple[Any, Any]:
@@ -106,13 +106,13 @@ def _padding(places: Any, pads: Any, limit: int) -> tuple[Any, Any]:
     return ops.greater_equal(shifted, 0), ops.clip(shifted, 0, limit - 1)
 
 
-def _begin_program(choice: Choice, size: int) -> Callable[..., Any]:
-    return lambda model, tokens, pads, keys: _begin(model, choice, size, tokens, pads, keys)
+def _prefill_program(sampler: Sampler, size: int) -> Callable[..., Any]:
+    return lambda model, tokens, pads, keys: _prefill(model, sampler, size, tokens, pads, keys)
 
 
-def _step_program(choice: Choice) -> Callable[..., Any]:
+def _decode_program(sampler: Sampler) -> Callable[..., Any]:
     def step(model: Any, token: Any, caches: Any, at: Any, pads: Any, keys: Any, number: Any) -> Any:
-        token, caches = _step(model, choice, token, caches, at, pads, keys, number)
+        token, caches = _decode_step(model, sampler, token, caches, at, pads, keys, number)
         return token, caches, ops.add(at, 1), pads, keys, ops.add(number, 1)
 
     return step
@@ -125,22 +125,22 @@ class Programs:
     """
 
     def __init__(self) -> None:
-        self.begin = lru_cache(maxsize=64)(lambda choice, size: transform.compile(_begin_program(choice, size)))
-        self.step = lru_cache(maxsize=64)(lambda choice: transform.compile(_step_program(choice)))
-        # Recordings by choice and shapes, for the tensors of the model that they read.
+        self.prefill = lru_cache(maxsize=64)(lambda sampler, size: transform.compile(_prefill_program(sampler, size)))
+        self.decode_step = lru_cache(maxsize=64)(lambda sampler: transform.compile(_decode_program(sampler)))
+        # Recordings by sampler and shapes, for the tensors of the model that they read.
         self._recordings: dict[Hashable, Recording] = {}
         self._read: list[ReferenceType[Any]] = []
 
     @contextmanager
-    def recording(self, model: Decoder, choice: Choice, state: Any, is_compiled: bool) -> Iterator[Recording]:
+    def recording(self, model: Decoder, sampler: Sampler, state: Any, is_compiled: bool) -> Iterator[Recording]:
         """Recording of the steps of the model from a state, which nothing else uses meanwhile."""
         tensors = list(model.tensors().values())
         if len(tensors) != len(self._read) or any(one() is not x for one, x in zip(self._read, tensors, strict=True)):
             self._recordings.clear()
             self._read = [ref(x) for x in tensors]
         read = self._read
-        key = choice, is_compiled, tuple(tuple(x.shape) for x in tree.leaves(state))
-        step = self.step(choice) if is_compiled else _step_program(choice)
+        key = sampler, is_compiled, tuple(tuple(x.shape) for x in tree.leaves(state))
+        step = self.decode_step(sampler) if is_compiled else _decode_program(sampler)
         recording = self._recordings.pop(key, None) or Recording(lambda state: step(model, *state), state)
         try:
             yield recording
@@ -164,11 +164,11 @@ def _computing(model: Decoder) -> Iterator[None]:
 
 
 def _tokens(
-    model: Decoder, prompts: list[list[int]], max_tokens: int, choice: Choice, seeds: list[int], is_compiled: bool
+    model: Decoder, prompts: list[list[int]], max_tokens: int, sampler: Sampler, seeds: list[int], is_compiled: bool
 ) -> Generator[list[int]]:
     """Tokens that follow the prompts, a list of one for each prompt at a time."""
-    arguments = model, prompts, max_tokens, choice, seeds
-    is_fixed = is_compiled or model.backend in _COMPILED
+    arguments = model, prompts, max_tokens, sampler, seeds
+    is_fixed = is_compiled or model.backend in _COMPILED_ENGINES
     with closing(_fixed_steps(*arguments, is_compiled) if is_fixed else _growing_steps(*arguments)) as tensors:
         waiting: Any = None
         engine = load_backend(model.backend)
@@ -187,7 +187,7 @@ def _read(tensor: Any) -> list[int]:
 
 
 def _growing_steps(
-    model: Decoder, prompts: list[list[int]], max_tokens: int, choice: Choice, seeds: list[int]
+    model: Decoder, prompts: list[list[int]], max_tokens: int, sampler: Sampler, seeds: list[int]
 ) -> Generator[Any]:
     """Tokens with a cache of which only the part in use is computed with."""
     length = max(map(len, prompts))
@@ -195,17 +195,17 @@ def _growing_steps(
         tokens, pads = _inputs(model, prompts, length)
         if all(len(prompt) == length for prompt in prompts):
             pads = None
-        size = length + min(_GROWTH, max_tokens)
-        token, caches = _begin(model, choice, size, tokens, pads, seeds)
+        size = length + min(_CACHE_GROWTH, max_tokens)
+        token, caches = _prefill(model, sampler, size, tokens, pads, seeds)
     yield token
     for number in range(1, max_tokens):
         at = length + number - 1
         with _computing(model):
             if at == size:
-                widths = ((0, 0), (0, _GROWTH), (0, 0), (0, 0))
+                widths = ((0, 0), (0, _CACHE_GROWTH), (0, 0), (0, 0))
                 caches = [tuple(ops.pad(x, widths) for x in cache) for cache in caches]
-                size += _GROWTH
-            token, caches = _step(model, choice, token, caches, at, pads, seeds, number)
+                size += _CACHE_GROWTH
+            token, caches = _decode_step(model, sampler, token, caches, at, pads, seeds, number)
         yield token
 
 
@@ -213,19 +213,19 @@ def _fixed_steps(
     model: Decoder,
     prompts: list[list[int]],
     max_tokens: int,
-    choice: Choice,
+    sampler: Sampler,
     seeds: list[int],
     is_compiled: bool,
 ) -> Generator[Any]:
     """Tokens with a cache of one size, so that one program computes all of them."""
     length = min(_bucket(max(map(len, prompts))), model.max_positions)
     size = _bucket(length + max_tokens)
-    begin = model.programs.begin(choice, size) if is_compiled else _begin_program(choice, size)
+    prefill = model.programs.prefill(sampler, size) if is_compiled else _prefill_program(sampler, size)
     with _computing(model):
         tokens, pads = _inputs(model, prompts, length)
         on = ops.get_device(tokens)
         keys = [ops.to_device(random.key(seed), on) for seed in seeds]
-        token, caches = begin(model, tokens, pads, keys)
+        token, caches = prefill(model, tokens, pads, keys)
         at, number = (ops.asarray(n, dtype="int64", device=on) for n in (length, 1))
     yield token
     if max_tokens == 1:
@@ -233,7 +233,7 @@ def _fixed_steps(
     state = token, caches, at, pads, keys, number
     with ExitStack() as stack:
         with _computing(model):
-            steps = stack.enter_context(model.programs.recording(model, choice, state, is_compiled)).states(state)
+            steps = stack.enter_context(model.programs.recording(model, sampler, state, is_compiled)).states(state)
         for _ in range(1, max_tokens):
             with _computing(model):
                 # The next state may be written to the same memory.
@@ -243,7 +243,7 @@ def _fixed_steps(
 
 def _bucket(size: int) -> int:
     """The next power of two, so that few programs are compiled."""
-    return max(_SMALLEST, 1 << (size - 1).bit_length())
+    return max(_MIN_CACHE_SIZE, 1 << (size - 1).bit_length())
 
 
 def _inputs(model: Decoder, prompts: list[list[int]], length: int) -> tuple[Any, Any]:
@@ -260,7 +260,7 @@ class _Request(NamedTuple):
     prompts: list[list[int]]
     is_batch: bool
     max_tokens: int
-    choice: Choice
+    sampler: Sampler
     seeds: list[int]
     stop_tokens: frozenset[int]
     stop_texts: tuple[str, ...]
@@ -296,9 +296,9 @@ def _request(
         raise ValueError(
             f"generate: seed must be one number or one for each prompt, got {len(seeds)} for {len(prompts)}"
         )
-    is_compiled = model.backend in _COMPILED if compile is None else compile
-    choice = Choice(temperature, top_k, top_p) if temperature >= _COLDEST else Choice(0.0, None, None)
-    return _Request(prompts, is_batch, max_tokens, choice, seeds, tokens, texts, is_compiled)
+    is_compiled = model.backend in _COMPILED_ENGINES if compile is None else compile
+    sampler = Sampler(temperature, top_k, top_p) if temperature >= _MIN_TEMPERATURE else Sampler(0.0, None, None)
+    return _Request(prompts, is_batch, max_tokens, sampler, seeds, tokens, texts, is_compiled)
 
 
 def _integer(name: str, value: Any, least: int) -> int:
@@ -422,7 +422,7 @@ def _extend(model: Decoder, request: _Request, texts: list[_Text]) -> Iterator[N
         _warn_if_cut(texts)
         return
     steps = max(text.left for text in texts)
-    arguments = request.prompts, steps, request.choice, request.seeds, request.is_compiled
+    arguments = request.prompts, steps, request.sampler, request.seeds, request.is_compiled
     with closing(_tokens(model, *arguments)) as rows:
         for row in rows:
             for text, token in zip(texts, row, strict=True):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.models.decoder import Decoder
-from ember_ml.models.pretrained import Config, Theirs, activation
+from ember_ml.models.pretrained import Config, StoredName, activation
 from ember_ml.nn.modules import (
     CausalSelfAttention,
     Dropout,
@@ -80,17 +80,17 @@ class GPT2(Decoder):
 
     config_class = GPT2Config
     base = "transformer."
-    names: ClassVar[dict[str, str | Theirs]] = {
+    names: ClassVar[dict[str, str | StoredName]] = {
         "embedding": "transformer.wte",
         "positions": "transformer.wpe",
         "layers.{}.norm1": "transformer.h.{}.ln_1",
-        "layers.{}.attention.query": Theirs("transformer.h.{}.attn.c_attn", is_ours=True, part=(0, 3)),
-        "layers.{}.attention.key": Theirs("transformer.h.{}.attn.c_attn", is_ours=True, part=(1, 3)),
-        "layers.{}.attention.value": Theirs("transformer.h.{}.attn.c_attn", is_ours=True, part=(2, 3)),
-        "layers.{}.attention.out": Theirs("transformer.h.{}.attn.c_proj", is_ours=True),
+        "layers.{}.attention.query": StoredName("transformer.h.{}.attn.c_attn", has_own_axes=True, part=(0, 3)),
+        "layers.{}.attention.key": StoredName("transformer.h.{}.attn.c_attn", has_own_axes=True, part=(1, 3)),
+        "layers.{}.attention.value": StoredName("transformer.h.{}.attn.c_attn", has_own_axes=True, part=(2, 3)),
+        "layers.{}.attention.out": StoredName("transformer.h.{}.attn.c_proj", has_own_axes=True),
         "layers.{}.norm2": "transformer.h.{}.ln_2",
-        "layers.{}.feed_forward.linear1": Theirs("transformer.h.{}.mlp.c_fc", is_ours=True),
-        "layers.{}.feed_forward.linear2": Theirs("transformer.h.{}.mlp.c_proj", is_ours=True),
+        "layers.{}.feed_forward.linear1": StoredName("transformer.h.{}.mlp.c_fc", has_own_axes=True),
+        "layers.{}.feed_forward.linear2": StoredName("transformer.h.{}.mlp.c_proj", has_own_axes=True),
         "norm": "transformer.ln_f",
         "head": "lm_head",
     }

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.models.decoder import Decoder
-from ember_ml.models.pretrained import Config, Theirs, activation
+from ember_ml.models.pretrained import Config, StoredName, activation
 from ember_ml.nn.modules import (
     CausalSelfAttention,
     Embedding,
@@ -26,7 +26,7 @@ _SLIDING, _FULL = "sliding_attention", "full_attention"
 
 @dataclass(frozen=True, kw_only=True)
 class LlamaConfig(Config):
-    """Configuration of Llama; the classes below it are those of the others."""
+    """Configuration of Llama; its subclasses are those of the decoders derived from it."""
 
     model_type: str = "llama"
     vocab_size: int = 32000
@@ -44,7 +44,7 @@ class LlamaConfig(Config):
     # Entries of earlier versions of transformers, in place of rope_parameters.
     rope_theta: float | None = None
     rope_scaling: dict[str, Any] | None = None
-    # Before the entry of rope_parameters with this name.
+    # Takes precedence over the entry of rope_parameters with this name.
     original_max_position_embeddings: int | None = None
     attention_bias: bool = False
     attention_dropout: float | None = 0.0
@@ -62,7 +62,7 @@ class LlamaConfig(Config):
     def to_dict(self) -> dict[str, Any]:
         entries = super().to_dict()
         if self.rope_scaling and self.rope_parameters:
-            # One entry has all, since transformers would leave out the base of rope_parameters.
+            # Merge both, since transformers would ignore the base in rope_parameters.
             entries.update(rope_parameters=self.rope_options(), rope_scaling=None)
         # transformers does not take null for these; absent, they have their defaults.
         optional = (
@@ -93,7 +93,7 @@ class LlamaConfig(Config):
         """Greatest length of a sequence: ``max_position_embeddings``, or that times the factor of the positions."""
         length, (_, options) = self.max_position_embeddings, self.rotation()
         kind = options.get("rope_type", options.get("type"))
-        # Other files have the length after scaling as max_position_embeddings.
+        # In other files, max_position_embeddings is already the length after scaling.
         is_scaled = kind == "linear" or (
             kind in ("yarn", "llama3") and options["original_max_position_embeddings"] == length
         )
@@ -114,7 +114,7 @@ class LlamaConfig(Config):
 
     @property
     def scale(self) -> float | None:
-        """Factor of the scores of attention; ``None`` for that of the size of a head."""
+        """Factor of the scores of attention; ``None`` for ``head_dim ** -0.5``."""
         return None
 
     @property
@@ -186,7 +186,7 @@ class Qwen3Config(Qwen2Config):
 
 @dataclass(frozen=True, kw_only=True)
 class GemmaConfig(LlamaConfig):
-    """Configuration of Gemma: Llama with scaled embeddings, weights of norms less 1, and another gate."""
+    """Configuration of Gemma: Llama with scaled embeddings, weights of norms stored minus 1, and a GELU gate."""
 
     model_type: str = "gemma"
     vocab_size: int = 256000
@@ -310,7 +310,7 @@ class Llama(Decoder):
 
     config_class: ClassVar[type[Config]] = LlamaConfig
     base = "model."
-    names: ClassVar[Mapping[str, str | Theirs]] = {
+    names: ClassVar[Mapping[str, str | StoredName]] = {
         "embedding": "model.embed_tokens",
         "layers.{}.norm1": "model.layers.{}.input_layernorm",
         "layers.{}.attention.query": "model.layers.{}.self_attn.q_proj",
@@ -385,7 +385,7 @@ class Gemma2(Llama):
     """Gemma 2 with its output layer."""
 
     config_class = Gemma2Config
-    names: ClassVar[Mapping[str, str | Theirs]] = {
+    names: ClassVar[Mapping[str, str | StoredName]] = {
         **Llama.names,
         "layers.{}.post_norm1": "model.layers.{}.post_attention_layernorm",
         "layers.{}.norm2": "model.layers.{}.pre_feedforward_layernorm",

@@ -87,20 +87,24 @@ def _written_type(hint: Any) -> str:
     return " or ".join(words.get(option, (get_origin(option) or option).__name__) for option in options)
 
 
-class Theirs(NamedTuple):
+class StoredName(NamedTuple):
     """Name of a layer or tensor in the files of an architecture, if its layout there is not that of ``torch.nn``.
 
-    ``is_ours``: weights have the axes of this library. ``part``: the tensor is part number ``part[0]`` of ``part[1]``
-    equal parts along the last axis, in the layout of this library.
+    ``has_own_axes``: weights have the axes of this library. ``part``: index of the tensor, and number of equal parts
+    along the last axis, in the layout of this library, that the stored tensor consists of.
     """
 
     name: str
-    is_ours: bool = False
+    has_own_axes: bool = False
     part: tuple[int, int] = (0, 1)
 
 
 class Source(NamedTuple):
-    """Where a file has a tensor of the model: its name, its axes in the order of the model's, and its part of them."""
+    """Where a file stores a tensor of the model.
+
+    ``axes[i]`` is the axis in the file of axis ``i`` in the model; ``None`` if the axes are the same. ``part`` is that
+    of ``StoredName``.
+    """
 
     name: str
     axes: tuple[int, ...] | None
@@ -141,23 +145,23 @@ class PretrainedModel(Module):
 
     - ``config_class``: its subclass of ``Config``.
     - ``names``: the name in files of each layer or tensor by its path; ``{}`` in both is a number. The longest path
-      wins. Layouts are those of ``torch.nn`` unless a ``Theirs`` says otherwise.
+      wins. Layouts are those of ``torch.nn`` unless a ``StoredName`` says otherwise.
     - ``base``: prefix of the names of the model without its head, in files of a model with a head.
     - ``ignored``: patterns (regular expressions) of names in files, without ``base``, that are not loaded.
     - ``defaulted``: patterns of names that a file may lack, where the model keeps its initial values.
-    - ``earlier``: patterns (regular expressions) in names of files of other versions, and what replaces them.
-    - ``later``: patterns in names of files, and what replaces them in the names that adapters have.
+    - ``file_renames``: patterns (regular expressions) in names of files of any version, and their replacements.
+    - ``adapter_renames``: patterns in names of files, and their replacements in files of adapters.
     - ``optional``: paths of layers that the model does without if a file has none of their tensors.
     - ``heads``: paths of the layers that ``add_head`` adds to those of a model without a head.
     """
 
     config_class: ClassVar[type[Config]]
-    names: ClassVar[Mapping[str, str | Theirs]]
+    names: ClassVar[Mapping[str, str | StoredName]]
     base: ClassVar[str] = ""
     ignored: ClassVar[tuple[str, ...]] = ()
     defaulted: ClassVar[tuple[str, ...]] = ()
-    earlier: ClassVar[Mapping[str, str]] = {}
-    later: ClassVar[Mapping[str, str]] = {}
+    file_renames: ClassVar[Mapping[str, str]] = {}
+    adapter_renames: ClassVar[Mapping[str, str]] = {}
     optional: ClassVar[tuple[str, ...]] = ()
     heads: ClassVar[tuple[str, ...]] = ()
 
@@ -178,16 +182,16 @@ class PretrainedModel(Module):
         modules = dict(self.named_modules())
         found: dict[str, Source] = {}
         # Layers of one kind differ in their number alone.
-        entries: dict[str, Theirs] = {}
+        entries: dict[str, StoredName] = {}
         for path, tensor in self.state_dict().items():
             prefix, _, name = path.rpartition(".")
             numbers = _NUMBER.findall(path)
             pattern = _NUMBER.sub("{}", path) if numbers else path
-            theirs = entries.get(pattern)
-            if theirs is None:
-                theirs = entries[pattern] = _find(self.names, pattern, type(self).__name__)
-            axes = None if theirs.is_ours else torch_axes(modules.get(prefix), name, len(tensor.shape))
-            found[path] = Source(theirs.name.format(*numbers) if numbers else theirs.name, axes, theirs.part)
+            entry = entries.get(pattern)
+            if entry is None:
+                entry = entries[pattern] = _find(self.names, pattern, type(self).__name__)
+            axes = None if entry.has_own_axes else torch_axes(modules.get(prefix), name, len(tensor.shape))
+            found[path] = Source(entry.name.format(*numbers) if numbers else entry.name, axes, entry.part)
         return found
 
     def stored(self) -> dict[str, tuple[str, tuple[int, ...], Callable[[], Tensor]]]:
@@ -208,11 +212,11 @@ class PretrainedModel(Module):
 
     def renamed(self, name: str) -> str:
         """Name that ``names`` has for a tensor, from the name in a file of any version."""
-        return _substituted(self.earlier, name)
+        return _substituted(self.file_renames, name)
 
     def adapter_name(self, name: str) -> str:
         """Name of a layer or tensor in files of adapters, from its name in files of the model."""
-        return _substituted(self.later, name)
+        return _substituted(self.adapter_renames, name)
 
     def is_ignored(self, name: str) -> bool:
         """Whether a tensor of a file is not loaded."""
@@ -234,15 +238,15 @@ def _substituted(patterns: Mapping[str, str], text: str) -> str:
 _NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
-def _find(names: Mapping[str, str | Theirs], pattern: str, model: str) -> Theirs:
+def _find(names: Mapping[str, str | StoredName], pattern: str, model: str) -> StoredName:
     """Entry for the longest part of ``pattern`` that ``names`` has, with the rest of the pattern."""
     parts = pattern.split(".")
     for length in range(len(parts), 0, -1):
         key = ".".join(parts[:length])
         if key in names:
             entry = names[key]
-            theirs = entry if isinstance(entry, Theirs) else Theirs(entry)
-            return theirs._replace(name=".".join([theirs.name, *parts[length:]]))
+            entry = entry if isinstance(entry, StoredName) else StoredName(entry)
+            return entry._replace(name=".".join([entry.name, *parts[length:]]))
     raise ValueError(f"{model}: names must have an entry for every tensor, got none for {pattern!r}")
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.models.encoder import LabeledConfig, prefixed, with_states
-from ember_ml.models.pretrained import PretrainedModel, Theirs, activation
+from ember_ml.models.pretrained import PretrainedModel, StoredName, activation
 from ember_ml.nn.modules import BatchNorm, Buffer, Conv2d, Linear, MaxPool2d, Module, ModuleList
 from ember_ml.types import DTypeLike
 
@@ -114,7 +114,7 @@ class ResNet(PretrainedModel):
     """
 
     config_class: ClassVar[type[ResNetConfig]] = ResNetConfig
-    names: ClassVar[Mapping[str, str | Theirs]] = _NAMES
+    names: ClassVar[Mapping[str, str | StoredName]] = _NAMES
     base = "resnet."
     ignored = (r"classifier\..*",)
     defaulted = _DEFAULTED
@@ -154,7 +154,7 @@ class ResNetClassifier(PretrainedModel):
     """ResNet with a head that scores each class for an image."""
 
     config_class: ClassVar[type[ResNetConfig]] = ResNetConfig
-    names: ClassVar[Mapping[str, str | Theirs]] = {
+    names: ClassVar[Mapping[str, str | StoredName]] = {
         **prefixed("encoder", "resnet", _NAMES),
         "classifier": "classifier.1",
     }

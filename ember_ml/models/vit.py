@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ember_ml import ops
 from ember_ml.models.encoder import EncoderConfig, encoder_layers, prefixed, run_layers, with_states
-from ember_ml.models.pretrained import PretrainedModel, Theirs, activation
+from ember_ml.models.pretrained import PretrainedModel, StoredName, activation
 from ember_ml.nn.initializers import initialized
 from ember_ml.nn.modules import Dropout, LayerNorm, Linear, Parameter, PatchEmbedding
 from ember_ml.types import DTypeLike
@@ -71,10 +71,12 @@ _IN_MEMORY = {
     "output.dense": "mlp.fc2",
     "layernorm": "layernorm",
 }
-_EARLIER = {
+_FILE_RENAMES = {
     rf"\blayers\.(\d+)\.{re.escape(memory)}": rf"encoder.layer.\1.{file}" for file, memory in _IN_MEMORY.items()
 }
-_LATER = {rf"\bencoder\.layer\.(\d+)\.{re.escape(file)}": rf"layers.\1.{memory}" for file, memory in _IN_MEMORY.items()}
+_ADAPTER_RENAMES = {
+    rf"\bencoder\.layer\.(\d+)\.{re.escape(file)}": rf"layers.\1.{memory}" for file, memory in _IN_MEMORY.items()
+}
 
 
 class ViT(PretrainedModel):
@@ -84,9 +86,9 @@ class ViT(PretrainedModel):
     """
 
     config_class: ClassVar[type[ViTConfig]] = ViTConfig
-    names: ClassVar[Mapping[str, str | Theirs]] = _NAMES
-    earlier = _EARLIER
-    later = _LATER
+    names: ClassVar[Mapping[str, str | StoredName]] = _NAMES
+    file_renames = _FILE_RENAMES
+    adapter_renames = _ADAPTER_RENAMES
     base = "vit."
     optional = ("pooler",)
     ignored = (r"embeddings\.mask_token", r"decoder\..*", r"classifier\..*")
@@ -142,9 +144,9 @@ class ViTClassifier(PretrainedModel):
     """ViT with a head that scores each class for an image."""
 
     config_class: ClassVar[type[ViTConfig]] = ViTConfig
-    names: ClassVar[Mapping[str, str | Theirs]] = {**prefixed("encoder", "vit", _NAMES), "classifier": "classifier"}
-    earlier = _EARLIER
-    later = _LATER
+    names: ClassVar[Mapping[str, str | StoredName]] = {**prefixed("encoder", "vit", _NAMES), "classifier": "classifier"}
+    file_renames = _FILE_RENAMES
+    adapter_renames = _ADAPTER_RENAMES
     base = "vit."
     ignored = (r"embeddings\.mask_token", r"pooler\..*")
     heads = ("classifier",)

@@ -75,7 +75,7 @@ def renamed(engine: str) -> list[list[str]]:
                 rows.append([_call(path, theirs), _call(f"ops.{operation}", ours), remark])
     if engine == "jax":
         rows += [
-            [f"`{path}`", f"`ember_ml.{row.name}`", "in `ember_ml`, not `ops`"] for path, row in TRANSFORMS.items()
+            [f"`{path}`", f"`ember_ml.{row.name}`", "import it from `ember_ml`"] for path, row in TRANSFORMS.items()
         ]
     return rows
 

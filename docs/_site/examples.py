@@ -44,7 +44,7 @@ def sessions(cache: Path) -> dict[str, Sessions]:
         if not path.exists():
             for old in cache.glob(f"examples-{engine}-*.json"):
                 old.unlink()
-            atomic.write(path, _measured(engine), parents=True)
+            atomic.write(path, _run_in_process(engine), parents=True)
         found[engine] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
@@ -58,8 +58,8 @@ def _fingerprint(engine: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def _measured(engine: str) -> str:
-    """JSON of the sessions on an engine, from a process of its own in an empty folder."""
+def _run_in_process(engine: str) -> str:
+    """JSON of the sessions on an engine, run in a separate process in an empty folder."""
     paths = [str(ROOT / "docs"), str(ROOT), os.environ.get("PYTHONPATH", "")]
     variables = {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
     with tempfile.TemporaryDirectory() as folder:

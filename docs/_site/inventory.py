@@ -196,7 +196,7 @@ def groups() -> list[Group]:
         Group(
             "interop",
             "torch, ONNX and scikit-learn",
-            "Modules of torch, files of ONNX and estimators of scikit-learn.",
+            "Conversion of models to and from torch, ONNX files, and estimators for scikit-learn.",
             {
                 "torch": _entries("interop", "ember_ml.nn", {"to_torch": nn.to_torch, "from_torch": nn.from_torch}),
                 "ONNX": _entries("interop", "ember_ml.export", {"onnx": ember_ml.export.onnx}),

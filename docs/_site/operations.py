@@ -268,15 +268,15 @@ def index_page(categories: Sequence[str]) -> str:
         rows.append([f"[{category}](/operations/{category}/index.md)", str(count), docstrings.summary(module)])
     text = (
         f"# Operations\n\n{len(REGISTRY)} operations, each with a page: its signature, its dtypes, an example with the "
-        "result on each engine, who computes it, what was measured, its gradient and its errors. Every one is "
-        "`ember_ml.ops.<name>`.\n"
+        "result on each engine, its implementation on each, what was measured, its gradient and its errors. Every one "
+        "is `ember_ml.ops.<name>`.\n"
     )
     tree = "\n".join(["```{toctree}", ":hidden:", "", *(f"operations/{name}/index" for name in categories), "```"])
     return "\n".join(
         [
             text,
             table(["category", "operations", "what it has"], rows),
-            "## Who computes\n",
+            "## Implementations by engine\n",
             "`own functions` are those of the engine, `definitions` are composed of other operations.\n",
             reference.providers(),
             "## All operations\n",

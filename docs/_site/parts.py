@@ -141,7 +141,7 @@ def errors(*keys: str) -> str:
     with use_backend("numpy"):
         rows = [mistakes.row(sample) for sample in found]
     if any("`*" in row for row in rows):
-        rows.append("\nThe text of those with \\* names or quotes the engine.")
+        rows.append("\nA message marked \\* names or quotes the engine.")
     return "\n".join(["## Errors\n", "| call | error |\n| --- | --- |", *rows, ""])
 
 

@@ -21,7 +21,7 @@ CALLS = {
     "memory_info": [call()],
 }
 
-# Answers that are facts about the machine: no two engines, or calls, need to agree on them.
+# Results that are facts about the machine: they differ between engines, and between calls.
 VARIES = {
     "get_device": "the device of a tensor that was made where the engine makes them",
     "get_default_device": "the engine's best device is another one on each engine",

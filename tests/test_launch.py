@@ -49,6 +49,19 @@ def started(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]
     )
 
 
+def test_what_a_rank_writes_last_is_shown(tmp_path: Path) -> None:
+    """Also what it writes faster than the launcher reads, and the end of a line that a process of its own may go on."""
+    body = "import subprocess\nchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(30)'])\n"
+    body += "print(child.pid, file=sys.stderr)\nsys.stdout.write('x' * 63 + '\\n' + ('y' * 63 + '\\n') * 4095 + 'end')\n"
+    begin = time.monotonic()
+    done = started("-n", "1", write(tmp_path, body))
+    assert done.returncode == 0
+    assert time.monotonic() - begin < 25
+    lines = done.stdout.splitlines()
+    assert (len(lines), lines[0][:6], lines[-2][:6], lines[-1]) == (4097, "[0] xx", "[0] yy", "[0] end")
+    os.kill(int(done.stderr.split()[-1]), signal.SIGKILL)
+
+
 def test_lines_have_the_number_of_their_rank(tmp_path: Path) -> None:
     body = "print(rank, size, os.environ['LOCAL_RANK'], sys.argv[1:])\nprint('problem', file=sys.stderr)\n"
     body += "sys.stdout.write('no end of line')"

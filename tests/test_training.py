@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import csv
+import ctypes
 import doctest
 import gc
 import importlib
@@ -790,6 +791,22 @@ def test_a_signal_from_outside_leaves_a_whole_step(backend: Backend, tmp_path: P
         gc.collect()
         assert_whole(mine, tmp_path / str(number), expected, number)
     assert interrupted > 5
+
+
+def test_a_signal_right_after_a_callback_does_not_repeat_it(tmp_path: Path) -> None:
+    """Python checks for signals when a call has returned, before its caller goes on."""
+    callback, steps = training.Callback(), []
+    # No frame of Python, in which the signal would be noticed earlier.
+    interrupt: Any = ctypes.PyDLL(None).PyErr_SetInterrupt
+    interrupt.argtypes, interrupt.restype = [ctypes.py_object] * 2, None
+    callback.on_step_end = interrupt  # type: ignore[method-assign]
+    mine = small(callback)
+    with pytest.raises(KeyboardInterrupt):
+        fit_small(mine)
+    mine.save(tmp_path)
+    callback.on_step_end = lambda trainer, loss: steps.append(trainer.step)  # type: ignore[method-assign]
+    fit_small(mine, resume=tmp_path)
+    assert steps == [2, 3, 4]
 
 
 def test_a_second_signal_does_not_keep_a_step_from_being_undone(backend: Backend, tmp_path: Path) -> None:

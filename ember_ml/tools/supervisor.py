@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from ember_ml.backend import VARIABLE
 from ember_ml.distributed.calls import FOLDER_VARIABLE
@@ -214,6 +214,7 @@ def _supervise(ranks: list[_Rank]) -> int:
             _end(selector, ranks, signal.SIGTERM)
             raise
         if not failed:
+            _drain(selector)
             return 0
         _end(selector, ranks, signal.SIGTERM)
         first = next((rank for rank in failed if not rank.is_victim()), failed[0])
@@ -275,19 +276,28 @@ def _forward(selector: selectors.BaseSelector, wait: float = 0.05) -> bool:
             lines += [rest] if rest else []
         elif rest:
             rank.rests[key.fd] = rest
-        for line in lines:
-            text = line.decode(errors="replace").rstrip("\r")
-            print(f"[{rank.number}] {text}", file=out)
-            if out is sys.stderr:
-                rank.errors.append(text)
-        out.flush()
+        _print(rank, out, lines)
     return bool(events)
 
 
 def _drain(selector: selectors.BaseSelector) -> None:
-    """Print what is left; processes that the ranks have started may hold the pipes open."""
-    while _forward(selector, 0.1):
+    """Print what is left after the ranks have ended; processes that they have started may hold the pipes open."""
+    deadline = time.monotonic() + _GRACE
+    while selector.get_map() and time.monotonic() < deadline and _forward(selector, 0.1):
         pass
+    for key in list(selector.get_map().values()):
+        rank, out = key.data
+        rest = rank.rests.pop(key.fd, None)
+        _print(rank, out, [rest] if rest else [])
+
+
+def _print(rank: _Rank, out: TextIO, lines: Sequence[bytes]) -> None:
+    for line in lines:
+        text = line.decode(errors="replace").rstrip("\r")
+        print(f"[{rank.number}] {text}", file=out)
+        if out is sys.stderr:
+            rank.errors.append(text)
+    out.flush()
 
 
 def _say(text: str) -> None:

@@ -853,7 +853,8 @@ class Trainer:
     def _notify_pending(self) -> None:
         """Notify the pending callbacks of the last step, or of the end of the epoch.
 
-        A callback that was interrupted stays pending, and is called again when the run continues.
+        A callback that was interrupted stays pending, and is called again when the run continues. One that had returned
+        does not: then the error was raised here, and no other frame is in its traceback.
         """
         if self.batch:
             loss = self._losses[-1]
@@ -862,9 +863,15 @@ class Trainer:
         else:
             name, what = "on_epoch_end", self.history.epochs[-1]
         while self._pending:
-            with _restoring_stream():
-                getattr(self._pending[0], name)(self, what)
-                self._pending = self._pending[1:]
+            call, rest, stream = getattr(self._pending[0], name), self._pending[1:], ops.random.get_state()
+            try:
+                _, self._pending = call(self, what), rest
+            except BaseException as error:
+                if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                    self._pending = rest
+                else:
+                    ops.random.set_state(stream)
+                raise
         self._call("on_settled")
 
     def _predict(self, model: Any, x: Any) -> Any:

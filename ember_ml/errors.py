@@ -56,6 +56,15 @@ def axis_error(axis: int, ndim: int, name: str = "axis", of: str = "tensor") -> 
     return AxisError(f"{name} must not be given for a 0-d {of}, got {axis}")
 
 
+def read_error(error: Exception) -> TypeError:
+    """The error for a compiled function that reads values of its tensors, from the first line of the engine's."""
+    return TypeError(
+        "compile: a function must not read the values of its tensors, which it is compiled without, got "
+        f"{str(error).partition(chr(10))[0].rstrip('.')}; ops.cond, ops.where and ops.while_loop choose by them, and "
+        "numbers that Python is to read are given as numbers"
+    )
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn about the line that called Ember ML, whatever lies between."""
     import warnings  # rarely needed

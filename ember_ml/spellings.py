@@ -200,7 +200,10 @@ NOTES: dict[str, str] = {
     "T_max": "did you mean steps=, which counts optimizer steps: T_max * len(loader)",
     "activation": "write an activation after the layer, such as nn.ReLU()",
     "add.alpha": "multiply by it first: ops.add(x, ops.multiply(alpha, y))",
+    "align_corners": "leave it out; corners are not aligned, as with align_corners=False",
     "batch_first": "the first axis is always the batch; leave it out",
+    "class_weight": "did you mean sample_weight=, a weight for each example",
+    "device": "move tensors with ops.to_device, and modules with to(device)",
     "fit.callbacks": "did you mean Trainer(..., callbacks=)",
     "fit.metrics": "did you mean Trainer(..., metrics=)",
     "fit.optimizer": "did you mean Trainer(..., optimizer=)",
@@ -213,8 +216,10 @@ NOTES: dict[str, str] = {
     "maximize": "negate the loss",
     "nan_policy": "did you mean ops.nanmean, or another operation whose name begins with nan",
     "out": "use the result instead; nothing is written in place",
+    "padding_idx": "leave it out, and mask what padding gives",
     "params": "pass the parameters to update",
     "rounding_mode": "did you mean ops.floor_divide, or ops.trunc of the quotient",
+    "sparse_categorical_crossentropy.weight": "did you mean reduction='none', and a factor for each example",
     "step_size": "did you mean every=, which counts optimizer steps: step_size * len(loader)",
     "sub.alpha": "multiply by it first: ops.subtract(x, ops.multiply(alpha, y))",
     "subtract.alpha": "multiply by it first: ops.subtract(x, ops.multiply(alpha, y))",
@@ -287,6 +292,7 @@ NAMES: dict[str, str] = {
     "optim.schedules.CosineDecay": "optim.schedules.cosine",
     "optim.schedules.ExponentialDecay": "optim.schedules.exponential",
     "optim.schedules.ExponentialLR": "optim.schedules.exponential, whose factor= applies to every optimizer step",
+    "optim.schedules.LambdaLR": "a function of the number of the step, as learning_rate=",
     "optim.schedules.LinearLR": "optim.schedules.linear, whose steps= counts optimizer steps",
     "optim.schedules.OneCycleLR": "optim.schedules.one_cycle",
     "optim.schedules.SequentialLR": "optim.schedules.joined",
@@ -510,22 +516,51 @@ def unknown_name(
     return AttributeError(f"{message}{hint}", name=name)
 
 
-# Attributes that torch's optimizers have, and what to write instead.
-_OF_OPTIMIZERS = {
+_ZERO_GRAD = "leave it out: value_and_grad returns the gradients, which optimizer.update(model, gradients) takes"
+
+# Attributes that optimizers of torch have, and what to write instead.
+OF_OPTIMIZERS = {
     "add_param_group": "did you mean optim.Grouped",
     "load_state_dict": "did you mean optimizer.assign, which takes the dictionary of optimizer.tensors()",
     "param_groups": "did you mean optimizer.learning_rate, or optim.Grouped for several groups",
     "state_dict": "did you mean optimizer.tensors(), which optimizer.assign takes",
-    "zero_grad": "leave it out: value_and_grad returns the gradients, which optimizer.update(model, gradients) takes",
+    "zero_grad": _ZERO_GRAD,
+}
+# The same for modules of torch and models of Keras.
+OF_MODULES = {
+    "add": "did you mean append",
+    "apply": "write a loop over model.modules()",
+    "bfloat16": "did you mean astype('bfloat16')",
+    "compile": "did you mean ember_ml.compile, or training.Trainer(model, loss, optimizer)",
+    "cpu": "did you mean to('cpu')",
+    "cuda": "did you mean to('cuda')",
+    "double": "did you mean astype('float64')",
+    "evaluate": "did you mean training.Trainer(model, loss, optimizer).evaluate",
+    "fit": "did you mean training.Trainer(model, loss, optimizer).fit",
+    "float": "did you mean astype('float32')",
+    "get_weights": "did you mean state_dict",
+    "half": "did you mean astype('float16')",
+    "load_weights": "did you mean load",
+    "named_buffers": "did you mean buffers().items()",
+    "named_children": "did you mean children().items()",
+    "predict": "did you mean training.Trainer(model, loss, optimizer).predict",
+    "register_buffer": "assign nn.Buffer(x) to an attribute",
+    "register_forward_hook": "call the module in the forward of another one",
+    "register_parameter": "assign nn.Parameter(x) to an attribute",
+    "save_weights": "did you mean save",
+    "set_weights": "did you mean load_state_dict",
+    "trainable_variables": "did you mean parameters()",
+    "zero_grad": _ZERO_GRAD,
 }
 
 
-def unknown_attribute(optimizer: object, name: str) -> AttributeError:
-    """The error for an attribute that an optimizer does not have, for its ``__getattr__`` to raise."""
-    message = f"{type(optimizer).__name__!r} object has no attribute {name!r}"
-    if name in _OF_OPTIMIZERS:
-        return AttributeError(f"{message}; {_OF_OPTIMIZERS[name]}")
-    return AttributeError(message) if name.startswith("__") else AttributeError(message, name=name, obj=optimizer)
+def unknown_attribute(value: object, name: str, hints: Mapping[str, str]) -> AttributeError:
+    """The error for an attribute that a value does not have, for its ``__getattr__`` to raise."""
+    message = f"{type(value).__name__!r} object has no attribute {name!r}"
+    if name in hints:
+        return AttributeError(f"{message}; {hints[name]}")
+    # torch 2.13: the compiler looks up special names, and does not support AttributeError(name=...).
+    return AttributeError(message) if name.startswith("__") else AttributeError(message, name=name, obj=value)
 
 
 # What to do with objects of torch that others are expected for.
@@ -570,6 +605,7 @@ def value_hint(name: str, known: Collection[str]) -> str:
 
 # What to write for arguments that another function takes.
 _ARGUMENTS = {
+    "dot_product_attention.mask": "bias= adds numbers to the scores",
     "flatten.args": "for torch.flatten(x, 1), use nn.Flatten() or reshape; flatten also flattens the batch",
     "sparse_categorical_crossentropy.y_true": "for one-hot targets or probabilities, use categorical_crossentropy",
 }

@@ -1,8 +1,8 @@
 """Types for the signatures of operations.
 
 Dispatch reads them: a parameter annotated ``TensorLike`` takes part in promotion, ``Indices`` becomes a tensor of
-integers, ``Mask`` a tensor of bool, and ``DTypeLike`` and ``DeviceLike`` become the engine's own objects. The ``Role``
-in the annotation says which, so an alias of one of these types means the same as the type.
+integers, ``Mask`` and ``BoolMask`` a tensor of bool, and ``DTypeLike`` and ``DeviceLike`` become the engine's own
+objects. The ``Role`` in the annotation says which, so an alias of one of these types means the same as the type.
 """
 
 from __future__ import annotations
@@ -93,9 +93,10 @@ class SupportsArray(Protocol):
 
 
 class Role(NamedTuple):
-    """What dispatch does with values of an annotated type."""
+    """What dispatch does with values of an annotated type, and the kind of dtypes that it accepts."""
 
     name: str
+    kind: str = "any"
 
 
 # NumPy's array type, which some operations return on every engine.
@@ -107,6 +108,8 @@ Nested: TypeAlias = Sequence[Any]
 TensorLike: TypeAlias = Annotated[SupportsArray | Tensor | Number | Nested, Role("tensor")]
 Indices: TypeAlias = Annotated[SupportsArray | Tensor | int | Nested, Role("index")]
 Mask: TypeAlias = Annotated[SupportsArray | Tensor | bool | Nested, Role("mask")]
+# A mask where numbers could be meant otherwise: floats are refused.
+BoolMask: TypeAlias = Annotated[SupportsArray | Tensor | bool | Nested, Role("mask", "bits")]
 Shape: TypeAlias = int | Sequence[int]
 Axis: TypeAlias = int | Sequence[int] | None
 DTypeLike: TypeAlias = Annotated[Any, Role("dtype")]

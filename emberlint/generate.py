@@ -47,7 +47,7 @@ _CODES = {
     inspect.Parameter.VAR_KEYWORD: "W",
 }
 _HEAD = re.compile(r"\s*[\w.]+\((.*?)\)\s*->\s*([^\n]+)", re.DOTALL)
-_ROLE = re.compile(r"\b(TensorLike|Indices|Mask|DTypeLike|DeviceLike)\b")
+_ROLE = re.compile(r"\b(?:Bool)?(TensorLike|Indices|Mask|DTypeLike|DeviceLike)\b")
 
 
 def catalogue() -> dict[str, Any]:

@@ -146,6 +146,19 @@ def test_a_compiled_function_wraps_as_each_call_asks(backend: Backend) -> None:
         assert type(f(x)) is type(x)
 
 
+@pytest.mark.parametrize("read", [float, int, bool, lambda x: x.item(), lambda x: x.tolist()])
+def test_values_are_read_in_compiled_code_or_the_error_says_what_to_write(
+    backend: Backend, read: Callable[[Any], Any], traced_only: None
+) -> None:
+    f = transform.compile(lambda x: ops.multiply(x, 2.0) if read(x) else x)
+    if backend.name in ("mlx", "jax"):
+        with pytest.raises(TypeError, match=r"^compile: a function must not read the values .* ops\.cond") as caught:
+            f(ops.asarray(3.0))
+        assert caught.value.__cause__ is not None
+    else:
+        assert float(f(ops.asarray(3.0))) == 6.0
+
+
 def test_changes_between_calls_that_bind_no_other_object(backend: Backend) -> None:
     class Rate:
         def value(self) -> float:

@@ -11,10 +11,13 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from example_engine import EXAMPLE, FENCE, ROOT, blocks, environment, install, is_path
 
@@ -149,19 +152,52 @@ OPERATORS = {
 }
 
 
-def test_native_operators_do_what_their_page_shows(backend: Backend) -> None:
+# The rows of its table of indexing.
+INDEXING: dict[str, Callable[[Any], Any]] = {
+    "`x[::-1]`": lambda x: x[::-1],
+    "`x[[0, 1]]`": lambda x: x[[0, 1]],
+    "`x[5]`": lambda x: x[5],
+    "`x[i]`, with `i` of the values 1 and 7": lambda x: x[ops.asarray([1, 7])],
+}
+
+
+def engine_table(rows: Collection[str]) -> dict[str, dict[str, str]]:
+    """Cells by column and row of the table of the page on operators that has these rows."""
     lines = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    start = next(i for i, row in enumerate(rows) if row[1:2] == ["NumPy"])
-    heads, table = rows[start], {row[0]: row[1:] for row in rows[start + 2 : start + 2 + len(OPERATORS)]}
-    assert table.keys() == OPERATORS.keys()
-    place = [head.lower() for head in heads[1:]].index(backend.name)
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    first = next(i for i, row in enumerate(cells) if row[0] in rows)
+    table = cells[first : first + len(rows)]
+    assert [row[0] for row in table] == list(rows)
+    return {head.lower(): {row[0]: row[i] for row in table} for i, head in enumerate(cells[first - 2]) if head}
+
+
+def assert_does(expected: str, run: Callable[[], Any], show: Callable[[Any], str]) -> None:
+    """``run`` raises the error of a cell in backquotes, or returns what is shown as the rest of the cell."""
+    if expected.startswith("`"):
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - the page says which
+            run()
+        assert type(caught.value).__name__ == expected.strip("`")
+    else:
+        assert show(run()) == expected
+
+
+def test_native_operators_do_what_their_page_shows(backend: Backend) -> None:
+    table = engine_table(OPERATORS)
     native = lambda dtype: ops.asarray([1, 2], dtype=dtype)  # noqa: E731
     for name, run in OPERATORS.items():
-        for expected, make in ((table[name][place], native), (table[name][-1], lambda d: EmberTensor(native(d)))):
-            if expected.startswith("`"):
-                with pytest.raises(Exception) as caught:  # noqa: PT011 - the page says which
-                    run(make)
-                assert type(caught.value).__name__ == expected.strip("`"), name
-            else:
-                assert ops.dtype(run(make)) == expected.partition(",")[0], name
+        dtype, _, _ = table[backend.name][name].partition(",")
+        assert_does(dtype, partial(run, native), lambda x: ops.dtype(x).name)
+        ours = table["`ops` and embertensor"][name]
+        assert_does(ours, partial(run, lambda dtype: EmberTensor(native(dtype))), lambda x: x.dtype.name)
+
+
+def test_indexing_does_what_its_page_shows(backend: Backend) -> None:
+    table = engine_table(INDEXING)
+    native = ops.asarray([1, 2, 3])
+    show = lambda x: ", ".join(map(str, np.ravel(ops.to_numpy(x)).tolist()))  # noqa: E731
+    for name, run in INDEXING.items():
+        assert_does(table["embertensor"][name], partial(run, EmberTensor(native)), show)
+        if "other memory" in table[backend.name][name]:
+            assert backend.name == "mlx"
+        else:
+            assert_does(table[backend.name][name], partial(run, native), show)

@@ -52,7 +52,9 @@ def started(*arguments: str, **changes: str) -> subprocess.CompletedProcess[str]
 def test_what_a_rank_writes_last_is_shown(tmp_path: Path) -> None:
     """Also what it writes faster than the launcher reads, and the end of a line that a process of its own may go on."""
     body = "import subprocess\nchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(30)'])\n"
-    body += "print(child.pid, file=sys.stderr)\nsys.stdout.write('x' * 63 + '\\n' + ('y' * 63 + '\\n') * 4095 + 'end')\n"
+    body += (
+        "print(child.pid, file=sys.stderr)\nsys.stdout.write('x' * 63 + '\\n' + ('y' * 63 + '\\n') * 4095 + 'end')\n"
+    )
     begin = time.monotonic()
     done = started("-n", "1", write(tmp_path, body))
     assert done.returncode == 0

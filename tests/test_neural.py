@@ -294,6 +294,15 @@ def test_a_query_with_infinite_biases_sees_nothing(backend: Backend) -> None:
         assert not np.any(host(ops.dot_product_attention(query, key, value, None, bias))[:, 2])
 
 
+def test_a_mask_of_floats_is_refused(backend: Backend) -> None:
+    x, mask = ops.ones((1, 2, 1, 4)), [[0.0, -np.inf], [0.0, 0.0]]
+    for given in (mask, ops.asarray(mask), np.asarray(mask, "float32")):
+        with pytest.raises(TypeError, match=r"mask must be bool or integers, got float32; bias= adds numbers"):
+            ops.dot_product_attention(x, x, x, given)
+    for given in ([[True, False], [True, True]], [[1, 0], [1, 1]]):
+        assert host(ops.dot_product_attention(x, x, x, given)).shape == (1, 2, 1, 4)
+
+
 def test_attention_to_no_keys(backend: Backend) -> None:
     query, nothing = drawn(2, 3, 2, 4), drawn(2, 0, 2, 4)
     result = host(ops.dot_product_attention(query, nothing, nothing))

@@ -428,6 +428,31 @@ def test_methods_of_optimizers_of_torch(make: Callable[[], Any]) -> None:
     assert repr(copy.deepcopy(optimizer)) == repr(optimizer)
 
 
+def test_methods_of_modules_of_torch_and_keras() -> None:
+    model = nn.Sequential(nn.Linear(3, 2))
+    for name, hint in spellings.OF_MODULES.items():
+        with pytest.raises(AttributeError) as caught:
+            getattr(model, name)
+        assert str(caught.value) == f"'Sequential' object has no attribute {name!r}; {hint}"
+    with pytest.raises(AttributeError, match=r"no attribute 'no_such_thing'$"):
+        model.no_such_thing  # noqa: B018
+    assert not hasattr(model, "cuda")
+    model.cuda = 3
+    assert model.cuda == 3
+
+
+def test_what_the_hints_name_is_there() -> None:
+    """Attributes after "did you mean" are those of a module, or a path in ember_ml."""
+    model = nn.Sequential(nn.Linear(3, 2))
+    for hint in spellings.OF_MODULES.values():
+        found = re.search(r"did you mean ([\w.]+)", hint)
+        if found is None:
+            assert not hint.startswith("did you mean")
+            continue
+        path = found[1].removeprefix("ember_ml.")
+        assert callable(attrgetter(path)(ember_ml if "." in found[1] else model))
+
+
 def test_modules_and_optimizers_of_torch_given_to_a_trainer() -> None:
     torch = pytest.importorskip("torch")
     theirs = torch.nn.Linear(3, 2)

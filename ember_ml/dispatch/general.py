@@ -61,6 +61,7 @@ class PlacedParameter(NamedTuple):
     many: bool
     name: str
     optional: bool
+    kind: str
 
 
 class GeneralPath:
@@ -70,7 +71,7 @@ class GeneralPath:
         self.operation = operation
         self.promotion = promotion_of(operation)
         parameters = [
-            PlacedParameter(i, p.role, p.many, p.name, p.optional) for i, p in enumerate(operation.parameters)
+            PlacedParameter(i, p.role, p.many, p.name, p.optional, p.kind) for i, p in enumerate(operation.parameters)
         ]
         # Dtype and device are settings, numbers and bools are options, and integers are counts.
         self.tensors = tuple(p for p in parameters if p.role in (TENSOR, INDEX, MASK))
@@ -188,7 +189,7 @@ class GeneralPath:
     def operands(self, values: tuple[Any, ...]) -> list[Any]:
         """The values of the parameters that take tensors."""
         found: list[Any] = []
-        for index, _, many, name, _ in self.tensors:
+        for index, _, many, name, _, _ in self.tensors:
             if many:
                 found += self.items(values[index], name)
             else:
@@ -245,7 +246,7 @@ class GeneralPath:
         """The values as the backend requires them: its own tensors, dtypes and devices, cast as the rule requires."""
         prepared = list(values)
         operands: list[tuple[list[Any], int]] = []
-        for index, role, many, name, optional in self.tensors:
+        for index, role, many, name, optional, kind in self.tensors:
             value = values[index]
             if value is None and optional:
                 continue
@@ -264,9 +265,9 @@ class GeneralPath:
                 elif role == INDEX:
                     container[key] = self.to_indices(backend, values, item, name)
                 else:
-                    container[key] = self.to_mask(backend, values, item, name)
+                    container[key] = self.to_mask(backend, values, item, name, kind)
         common = self.promote(backend, values, operands) if operands else None
-        for index, role, _, _, _ in self.settings:
+        for index, role, _, _, _, _ in self.settings:
             value = values[index]
             if role == DEVICE:
                 prepared[index] = self.placement(backend, values) if value is None else backend.find_device(value)
@@ -285,7 +286,7 @@ class GeneralPath:
             if type(values[index]) is int:
                 # When torch traces an integer, bool(...) would return a symbolic value.
                 prepared[index] = True if values[index] else False  # noqa: SIM210
-        for index, _, _, name, optional in self.counts:
+        for index, _, _, name, optional, _ in self.counts:
             value = values[index]
             if type(value) is not int and not (value is None and optional):
                 prepared[index] = self.to_integer(value, name)
@@ -334,15 +335,22 @@ class GeneralPath:
         x = self.to_tensor(backend, values, value, int64 if empty else None, name)
         dtype = backend.dtype_of(x)
         if dtype.kind not in KINDS["integral"]:
-            from ember_ml.spellings import argument_hint  # rarely needed
-
-            raise TypeError(f"{name} must be integers, got {dtype.name}{argument_hint(self.operation.name, name)}")
+            raise self.dtype_error(name, "integers", dtype)
         return x if dtype.name == "int64" else backend.cast(x, int64)
 
-    def to_mask(self, backend: Backend, values: tuple[Any, ...], value: Any, name: str) -> Any:
+    def to_mask(self, backend: Backend, values: tuple[Any, ...], value: Any, name: str, kind: str) -> Any:
         """``value`` as a bool tensor; nonzero elements are true."""
         x = self.to_tensor(backend, values, value, None, name)
-        return x if backend.dtype_of(x).name == "bool" else backend.cast(x, backend.dtypes["bool"])
+        dtype = backend.dtype_of(x)
+        if dtype.kind not in KINDS[kind]:
+            raise self.dtype_error(name, "bool or integers", dtype)
+        return x if dtype.name == "bool" else backend.cast(x, backend.dtypes["bool"])
+
+    def dtype_error(self, name: str, required: str, dtype: EmberDType) -> TypeError:
+        """The error for a parameter of another dtype than the required ones."""
+        from ember_ml.spellings import argument_hint  # rarely needed
+
+        return TypeError(f"{name} must be {required}, got {dtype.name}{argument_hint(self.operation.name, name)}")
 
     def promote(self, backend: Backend, values: tuple[Any, ...], operands: list[tuple[list[Any], int]]) -> EmberDType:
         """Cast the operands, each a container and a key, as the rule requires, and return their common dtype."""

@@ -21,7 +21,7 @@ TENSOR_ROLES = (TENSOR, INDEX, MASK)
 
 
 class Parameter(NamedTuple):
-    """A parameter of an operation: its role, and whether it holds several values of that role."""
+    """A parameter of an operation: its role, whether it holds several values, and the kind of dtypes it accepts."""
 
     name: str
     role: str
@@ -29,12 +29,14 @@ class Parameter(NamedTuple):
     variadic: bool
     keyword: bool
     optional: bool
+    kind: str = "any"
 
 
 class _Meaning(NamedTuple):
     role: str
     many: bool
     optional: bool
+    kind: str = "any"
 
 
 _VARIADIC = 0x04
@@ -51,13 +53,14 @@ def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     for place, name in enumerate(names):
         variadic = bool(code.co_flags & _VARIADIC) and place == positional
         try:
-            role, many, optional = _meaning(function, name)
+            role, many, optional, kind = _meaning(function, name)
         except Exception as error:
             raise TypeError(
                 f"{function.__name__}: the annotation of {name} must be a type that its module can resolve, "
                 f"got {function.__annotations__[name]!r} ({error})"
             ) from error
-        found.append(Parameter(name, role, variadic or many, variadic, place >= positional and not variadic, optional))
+        keyword = place >= positional and not variadic
+        found.append(Parameter(name, role, variadic or many, variadic, keyword, optional, kind))
     return tuple(found)
 
 
@@ -97,7 +100,7 @@ def _read(annotation: Any) -> _Meaning:
             if get_origin(member) is Annotated:
                 marks = [mark for mark in member.__metadata__ if isinstance(mark, Role)]
                 if marks:
-                    return _Meaning(marks[0].name, several, optional)
+                    return _Meaning(marks[0].name, several, optional, marks[0].kind)
     kinds = {int if _element(member) is int else member for member in given}
     if kinds == {bool}:
         return _Meaning(FLAG, False, optional)

@@ -29,7 +29,7 @@ from ember_ml.shapes.axes import axes_of as _axes
 from ember_ml.shapes.neural import check_linear as _check_linear
 from ember_ml.shapes.neural import check_recurrent as _check_recurrent
 from ember_ml.shapes.neural import check_resize as _check_resize
-from ember_ml.types import Axis, Indices, Mask, Shape, Tensor, TensorLike
+from ember_ml.types import Axis, BoolMask, Indices, Shape, Tensor, TensorLike
 
 
 @op(promoted, kinds="numeric")
@@ -347,7 +347,7 @@ def dot_product_attention(
     key: TensorLike,
     value: TensorLike,
     /,
-    mask: Mask | None = None,
+    mask: BoolMask | None = None,
     bias: TensorLike | None = None,
     scale: float | None = None,
     is_causal: bool = False,
@@ -359,8 +359,9 @@ def dot_product_attention(
     that of the queries; each is then shared by consecutive query heads.
 
     Args:
-        mask: true where a query may attend to a key; broadcasts to (batch, heads, queries, keys). The result is zero
-            for a query that may attend to none.
+        mask: true where a query may attend to a key, or an integer other than 0; broadcasts to (batch, heads, queries,
+            keys). The result is zero for a query that may attend to none. Floats raise a ``TypeError``: a mask that
+            other libraries add to the scores is ``bias``.
         bias: added to the scores; broadcasts like ``mask``. Negative infinity masks a key.
         scale: factor of the scores, by default ``1 / sqrt(size)``.
         is_causal: whether query ``i`` attends only to keys up to ``i``.

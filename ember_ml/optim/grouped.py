@@ -48,9 +48,9 @@ class Grouped:
     if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any attribute name
 
         def __getattr__(self, name: str) -> Any:
-            from ember_ml.spellings import unknown_attribute  # rarely needed
+            from ember_ml.spellings import OF_OPTIMIZERS, unknown_attribute  # rarely needed
 
-            raise unknown_attribute(self, name)
+            raise unknown_attribute(self, name, OF_OPTIMIZERS)
 
     @property
     def learning_rate(self) -> float:

@@ -242,6 +242,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     ),
     "dot_product_attention": (
         "ops.dot_product_attention([1.0], [1.0], [1.0])",
+        "ops.dot_product_attention(*[ops.ones((1, 2, 2, 4))] * 3, mask=[[0.0, -1e9], [0.0, 0.0]])",
         "ops.dot_product_attention(ops.ones((1, 2, 2, 4)), ops.ones((1, 3, 2, 5)), ops.ones((1, 3, 2, 4)))",
     ),
     "elu": ("ops.elu([1.0], alpha='one')",),

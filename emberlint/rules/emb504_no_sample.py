@@ -76,7 +76,7 @@ from emberlint.rules import Rule
 
 RULE = Rule("EMB504", "no-sample", "an operation without a sample call for the contract test")
 
-_TENSORS = re.compile(r"\b(TensorLike|Indices|Mask)\b")
+_TENSORS = re.compile(r"\b(?:Bool)?(TensorLike|Indices|Mask)\b")
 
 
 @RULE.project

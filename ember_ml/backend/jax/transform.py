@@ -18,6 +18,7 @@ from ember_ml import tree
 from ember_ml.backend.jax.core import TENSORS, drop_note
 from ember_ml.backend.jax.core import is_traced as _is_traced
 from ember_ml.backend.jax.gradients import with_pullback
+from ember_ml.errors import read_error
 
 EXPIRES = True
 REPEATS_DRAWS = True
@@ -122,11 +123,7 @@ def compiled_flat(f: Callable[..., Any], replaced: Callable[[], list[int]] | Non
         try:
             return f(*xs)
         except jax.errors.JAXTypeError as error:
-            raise TypeError(
-                "compile: a function must not read the values of its tensors, which it is compiled without, got "
-                f"{str(error).partition(chr(10))[0].rstrip('.')}; ops.cond, ops.where and ops.while_loop choose by "
-                "them, and numbers that Python is to read are given as numbers"
-            ) from error
+            raise read_error(error) from error
 
     def prepare(*xs: Array) -> None:
         nonlocal program, places

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import mlx.core as mx
 
 from ember_ml.backend.mlx import mapping
+from ember_ml.errors import read_error
 
 Tensors: TypeAlias = tuple[mx.array, ...]
 Flat: TypeAlias = Callable[..., tuple[Tensors, Tensors]]
@@ -101,10 +102,7 @@ def compiled_flat(f: Callable[..., Any], replaced: Callable[[], list[int]] | Non
             return f(*xs)
         except ValueError as error:
             if "[eval]" in str(error):
-                error.add_note(
-                    "a function is compiled without the values of its tensors: ops.cond, ops.where and ops.while_loop "
-                    "choose by them, and numbers that Python is to read are given as numbers"
-                )
+                raise read_error(error) from error
             raise
 
     compiled, are_distinct = mx.compile(annotated), False

@@ -94,8 +94,8 @@ class MultiHeadAttention(Module):
                 )
         if mask is not None and ops.is_float(mask):
             raise TypeError(
-                f"{type(self).__name__}: mask must be bool, true where a query may see a key, got "
-                f"{ops.dtype(mask).name}"
+                f"{type(self).__name__}: mask must be bool or integers, true where a query may attend to a key, "
+                f"got {ops.dtype(mask).name}"
             )
         q = self._heads(self.query(query), self.num_heads)
         k = self._heads(self.key(key), self._kv_heads)

@@ -24,6 +24,7 @@ from ember_ml.nn.modules.layout import CONTAINERS, OWN, Node, Tied, holds_module
 from ember_ml.nn.modules.slots import BUFFER, CONSTANT, FROZEN, TIED, TRAINABLE, Slot, native
 from ember_ml.nn.modules.state import Keys, load_state
 from ember_ml.nn.modules.unregistered import PLAIN, warn_if_unregistered
+from ember_ml.spellings import OF_MODULES, unknown_attribute
 from ember_ml.types import DeviceLike, DTypeLike, Tensor
 
 if TYPE_CHECKING:
@@ -126,11 +127,7 @@ class Module(Node):
         def __getattr__(self, name: str) -> Any:
             if name in self.__dict__.get("_ties", ()):
                 return getattr(*self._holder(name))
-            message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if name.startswith("__"):
-                # torch 2.13: the compiler looks up special names, and does not support AttributeError(name=...).
-                raise AttributeError(message)
-            raise AttributeError(message, name=name, obj=self)
+            raise unknown_attribute(self, name, OF_MODULES)
 
     def __delattr__(self, name: str) -> None:
         is_tied = name in self._ties

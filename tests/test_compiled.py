@@ -146,6 +146,23 @@ def test_a_compiled_function_wraps_as_each_call_asks(backend: Backend) -> None:
         assert type(f(x)) is type(x)
 
 
+def test_functions_of_other_sizes_are_compiled_for_their_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch takes a size for a symbol where an earlier call had another one: it must be a call of the same function."""
+    torch = pytest.importorskip("torch")
+    sizes: list[Any] = []
+
+    def traced(program: Any, inputs: list[Any]) -> Any:
+        sizes.append([x if isinstance(x, torch.SymInt) else tuple(x.shape) for x in inputs if x is not None])
+        return program.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=traced))
+    with ember_ml.use_backend("torch"):
+        for length in (8, 16, 24):
+            f = transform.compile(lambda x: ops.multiply(x, 2.0))
+            assert ops.shape(f(ops.ones((length, 4)))) == (length, 4)
+            assert [x for x in sizes.pop() if isinstance(x, torch.SymInt) or torch.SymInt in map(type, x)] == []
+
+
 @pytest.mark.parametrize("read", [float, int, bool, lambda x: x.item(), lambda x: x.tolist()])
 def test_values_are_read_in_compiled_code_or_the_error_says_what_to_write(
     backend: Backend, read: Callable[[Any], Any], traced_only: None

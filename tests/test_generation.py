@@ -22,7 +22,7 @@ import ember_ml
 from ember_ml import models, ops
 from ember_ml.backend import Backend
 from ember_ml.cli import main
-from ember_ml.models.generation import Sampler
+from ember_ml.models.generation import Sampler, SamplerInputs, _hide_improbable
 from ember_ml.models.llama import Llama, LlamaConfig
 from ember_ml.models.tokenizer import Continuation, _Adapter
 from ember_ml.nn import tensor
@@ -97,11 +97,40 @@ def test_programs_belong_to_their_model(engine: str, monkeypatch: pytest.MonkeyP
         for copied in (copy.copy(first), copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
             assert "_programs" not in vars(copied)
             assert copied.programs is not first.programs
-        programs = [ref(one) for one in (first, first.programs, first.programs.decode_step(Sampler(0.8, 60, 0.97)))]
+        programs = [ref(one) for one in (first, first.programs, first.programs.decode_step(Sampler(has_top_p=True)))]
         del first, found, copied
         gc.collect()
         assert [one() for one in programs] == [None] * 3
         assert second.programs.decode_step.cache_info().currsize == 1
+
+
+@pytest.mark.parametrize("engine", ["torch", "mlx", "jax"])
+@pytest.mark.usefixtures("traced_only")
+def test_one_program_serves_all_temperatures(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(engine)
+    traces: list[int] = []
+    choose = Sampler.__call__
+
+    def traced(*args: Any) -> Any:
+        traces.append(1)
+        return choose(*args)
+
+    def count() -> int:
+        if engine == "torch":  # where what a traced function changes is changed by its program too
+            return int(sys.modules["torch._dynamo.utils"].counters["stats"]["unique_graphs"])
+        return len(traces)
+
+    with ember_ml.use_backend(engine):
+        found, counts = tiny(), []
+        for number, temperature in enumerate((0.5, 1.0, 3.0)):
+            options: dict[str, Any] = {"temperature": temperature, "top_p": 0.9 - number / 10, "seed": number}
+            expected = found.generate([1], 6, compile=False, **options)
+            with monkeypatch.context() as patch:
+                if engine != "torch":
+                    patch.setattr(Sampler, "__call__", traced)
+                assert found.generate([1], 6, compile=True, **options) == expected
+            counts.append(count())
+    assert 0 < counts[0] == counts[1] == counts[2]
 
 
 def test_seeds_for_each_prompt(backend: Backend) -> None:
@@ -228,20 +257,32 @@ def test_the_backend_is_that_of_the_model() -> None:
 
 def test_choices_are_among_the_best(backend: Backend) -> None:
     scores = ops.asarray([[0.0, 3.0, 1.0, 2.0, -1.0]] * 2)
-    keys = [1, 2]
-    drawn = {choice for number in range(40) for choice in Sampler(1.0, 2, None)(scores, keys, number).tolist()}
-    assert drawn == {1, 3}
+
+    def drawn(sampler: Sampler, excluded: float, count: int) -> set[int]:
+        inputs = SamplerInputs([1, 2], 1.0, excluded)
+        return {choice for number in range(count) for choice in sampler(scores, inputs, number).tolist()}
+
+    assert drawn(Sampler(top_k=2), 0.0, 40) == {1, 3}
     # The probabilities are 0.03, 0.64, 0.09, 0.24, 0.01.
-    drawn = {choice for number in range(60) for choice in Sampler(1.0, None, 0.7)(scores, keys, number).tolist()}
-    assert drawn == {1, 3}
-    drawn = {choice for number in range(9) for choice in Sampler(1.0, None, 1e-6)(scores, keys, number).tolist()}
-    assert drawn == {1}
+    assert drawn(Sampler(has_top_p=True), 1 - 0.7, 60) == {1, 3}
+    for excluded in (1 - 1e-6, 1.0):
+        assert drawn(Sampler(has_top_p=True), excluded, 9) == {1}
+
+
+@pytest.mark.parametrize(("spread", "top_p"), [(2.0, 0.9), (2.0, 0.999), (0.01, 0.9)])
+def test_a_large_vocabulary_is_cut_where_its_probabilities_say(backend: Backend, spread: float, top_p: float) -> None:
+    scores = np.random.default_rng(0).normal(scale=spread, size=150_000).astype(np.float32)
+    weights = np.sort(np.exp(scores.astype(np.float64)))
+    exact = np.count_nonzero(np.cumsum(weights / weights.sum()) > 1 - top_p)
+    kept = np.isfinite(ops.to_numpy(_hide_improbable(ops.asarray(scores[None]), 1 - top_p))).sum()
+    assert abs(kept - exact) <= 15
 
 
 def test_choices_have_the_probabilities_of_the_scores() -> None:
     with ember_ml.use_backend("numpy"):
         scores = ops.log(ops.asarray([[0.1, 0.2, 0.7]]))
-        drawn = [Sampler(1.0, None, None)(scores, [4], number).tolist()[0] for number in range(3000)]
+        inputs = SamplerInputs([4], 1.0, 0.0)
+        drawn = [Sampler()(scores, inputs, number).tolist()[0] for number in range(3000)]
     for token, expected in enumerate((0.1, 0.2, 0.7)):
         assert abs(drawn.count(token) / 3000 - expected) < 0.03
 
@@ -252,6 +293,7 @@ def test_choices_have_the_probabilities_of_the_scores() -> None:
         (([],), {}, ValueError, "prompt must have at least 1 token, got none"),
         (([100],), {}, ValueError, "tokens must be >= 0 and < 100, got 100"),
         (([1.5],), {}, TypeError, "prompt must be a list of integers"),
+        (({"ids": [1]},), {}, TypeError, "prompt must have input_ids if it is a dictionary, got 'ids'"),
         (("text",), {}, TypeError, "prompt must be tokens unless a tokenizer is given, got text"),
         (([1] * 97,), {}, ValueError, "at most 96 tokens, the number of positions of the model, got 97"),
         (([1], -1), {}, ValueError, "max_tokens must be an integer >= 0, got -1"),
@@ -286,6 +328,10 @@ def test_prompts_and_options_may_be_arrays_and_tensors(backend: Backend) -> None
         expected = [text, other if len(batch[1]) == 1 else found.generate(prompts[0], 6, temperature=0.8, seed=2)]
         assert found.generate(batch, np.int64(6), temperature=np.float32(0.8), seed=seeds) == expected
     assert found.generate(list(arrays[0]), 6, temperature=0.8, seed=np.array(1)) == text
+    padded = {"input_ids": np.array([[5, 9, 1], [0, 0, 77]]), "attention_mask": [[1, 1, 1], [0, 0, 1]]}
+    assert found.generate(padded, 6, temperature=0.8, seed=[1, 2]) == [text, other]
+    for one in ({"input_ids": prompts[0]}, {"input_ids": [0, 5, 9, 1], "attention_mask": [0, 1, 1, 1]}):
+        assert found.generate(one, 6, temperature=0.8, seed=1) == text
     cut = text[: text.index(text[3])]
     for stop in (np.array([text[3]]), ops.asarray([text[3], 1000]), [np.int64(text[3])], np.array(text[3])):
         assert found.generate(prompts[0], 6, temperature=0.8, seed=range(1, 2), stop=stop) == cut

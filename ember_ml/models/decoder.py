@@ -155,7 +155,8 @@ class Decoder(PretrainedModel):
         its number in the text. So equal prompts give equal texts, unless ``seed`` has one number for each.
 
         Args:
-            prompt: tokens, or text if there is a tokenizer; or a list of such.
+            prompt: tokens, or text if there is a tokenizer; or a list of such; or the dictionary of a tokenizer of
+                ``transformers``, with ``input_ids`` and optionally ``attention_mask``.
             max_tokens: greatest number of tokens to add. A text that reaches the last position of the model
                 (``max_position_embeddings`` of most configurations) ends there, with a warning.
             temperature: divides the scores; at 0 the token with the greatest score is chosen.

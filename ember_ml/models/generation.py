@@ -11,9 +11,10 @@ differ by more. In bfloat16 the scores differ much more, and texts of two engine
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import ReferenceType, ref
 
@@ -39,35 +40,44 @@ _MIN_CACHE_SIZE = 16
 _MIN_TEMPERATURE = 1e-30
 
 
+class SamplerInputs(NamedTuple):
+    """Values with which tokens are chosen: numbers, or tensors, which one compiled program takes for all values.
+
+    Args:
+        keys: one random key, or one for each row of scores, as tensors or seeds.
+        scale: factor of the scores.
+        excluded: greatest probability of the least probable tokens together that are not chosen.
+    """
+
+    keys: Any
+    scale: Any
+    excluded: Any
+
+
 class Sampler(NamedTuple):
-    """How a token is chosen from scores."""
+    """How a token is chosen from scores. A program is compiled for each sampler."""
 
-    temperature: float
-    top_k: int | None
-    top_p: float | None
+    is_greedy: bool = False
+    top_k: int | None = None
+    has_top_p: bool = False
 
-    def __call__(self, scores: Any, keys: Any, number: Any) -> Any:
+    def __call__(self, scores: Any, inputs: SamplerInputs, number: Any) -> Any:
         """Token for each row of scores.
 
         Args:
-            keys: one random key, or one for each row, as tensors or seeds.
             number: number of the token in its text, an integer or an integer tensor.
         """
-        if self.temperature == 0:
+        if self.is_greedy:
             return ops.argmax(scores, axis=-1)
-        scores = ops.multiply(ops.cast(scores, "float32"), 1 / self.temperature)
+        scores = ops.multiply(ops.cast(scores, "float32"), inputs.scale)
         size = scores.shape[-1]
-        if self.top_k is not None and self.top_k < size:
+        if self.top_k is not None:
             scores = _hide_below(scores, ops.top_k(scores, self.top_k)[0][..., -1:])
-        if self.top_p is not None and self.top_p < 1:
-            ordered = ops.flip(ops.sort(scores, axis=-1), axis=-1)
-            weights = ops.softmax(ordered)
-            before = ops.subtract(ops.cumsum(weights, axis=-1), weights)
-            kept = ops.where(ops.less(before, self.top_p), ordered, float("inf"))
-            scores = _hide_below(scores, ops.min(kept, axis=-1, keepdims=True))
+        if self.has_top_p:
+            scores = _hide_improbable(scores, inputs.excluded)
         noise = [
             random.random_gumbel((size,), key=random.fold_in(key, number), device=ops.get_device(scores))
-            for key in keys
+            for key in inputs.keys
         ]
         return ops.argmax(ops.add(scores, ops.stack(noise)), axis=-1)
 
@@ -76,18 +86,27 @@ def _hide_below(scores: Any, least: Any) -> Any:
     return ops.where(ops.less(scores, least), -float("inf"), scores)
 
 
-def _prefill(model: Any, sampler: Sampler, size: int, tokens: Any, pads: Any, keys: Any) -> tuple[Any, Any]:
+def _hide_improbable(scores: Any, excluded: Any) -> Any:
+    """Scores without those of the least probable tokens, whose probabilities sum to at most ``excluded``."""
+    ordered = ops.sort(scores, axis=-1)
+    # The smallest probabilities come first, so that rounding errors are small where the sum is.
+    sums = ops.cumsum(ops.softmax(ordered), axis=-1)
+    kept = ops.where(ops.greater(sums, excluded), ordered, float("inf"))
+    return _hide_below(scores, ops.minimum(ops.min(kept, axis=-1, keepdims=True), ordered[..., -1:]))
+
+
+def _prefill(model: Any, sampler: Sampler, size: int, tokens: Any, pads: Any, inputs: Any) -> tuple[Any, Any]:
     """First token after the prompts, and the caches."""
     mask = positions = None
     if pads is not None:
         places = ops.arange(tokens.shape[1], dtype="int64", device=ops.get_device(tokens))
         mask, positions = _padding(places, pads, model.max_positions)
     scores, caches = model(tokens, mask=mask, positions=positions, cache=size, last=True)
-    return ops.expand_dims(sampler(scores[:, -1], keys, 0), axis=-1), caches
+    return ops.expand_dims(sampler(scores[:, -1], inputs, 0), axis=-1), caches
 
 
 def _decode_step(
-    model: Any, sampler: Sampler, token: Any, caches: Any, at: Any, pads: Any, keys: Any, number: Any
+    model: Any, sampler: Sampler, token: Any, caches: Any, at: Any, pads: Any, inputs: Any, number: Any
 ) -> tuple[Any, Any]:
     """Token after ``token``, which is at position ``at`` of the caches, and the caches with it."""
     mask = positions = None
@@ -97,7 +116,7 @@ def _decode_step(
         place = ops.reshape(ops.asarray(at, dtype="int64", device=on), (1,))
         _, positions = _padding(place, pads, model.max_positions)
     scores, caches = model(token, mask=mask, positions=positions, cache=caches, at=at, last=True)
-    return ops.expand_dims(sampler(scores[:, -1], keys, number), axis=-1), caches
+    return ops.expand_dims(sampler(scores[:, -1], inputs, number), axis=-1), caches
 
 
 def _padding(places: Any, pads: Any, limit: int) -> tuple[Any, Any]:
@@ -107,13 +126,13 @@ def _padding(places: Any, pads: Any, limit: int) -> tuple[Any, Any]:
 
 
 def _prefill_program(sampler: Sampler, size: int) -> Callable[..., Any]:
-    return lambda model, tokens, pads, keys: _prefill(model, sampler, size, tokens, pads, keys)
+    return lambda model, tokens, pads, inputs: _prefill(model, sampler, size, tokens, pads, inputs)
 
 
 def _decode_program(sampler: Sampler) -> Callable[..., Any]:
-    def step(model: Any, token: Any, caches: Any, at: Any, pads: Any, keys: Any, number: Any) -> Any:
-        token, caches = _decode_step(model, sampler, token, caches, at, pads, keys, number)
-        return token, caches, ops.add(at, 1), pads, keys, ops.add(number, 1)
+    def step(model: Any, token: Any, caches: Any, at: Any, pads: Any, inputs: Any, number: Any) -> Any:
+        token, caches = _decode_step(model, sampler, token, caches, at, pads, inputs, number)
+        return token, caches, ops.add(at, 1), pads, inputs, ops.add(number, 1)
 
     return step
 
@@ -164,10 +183,15 @@ def _computing(model: Decoder) -> Iterator[None]:
 
 
 def _tokens(
-    model: Decoder, prompts: list[list[int]], max_tokens: int, sampler: Sampler, seeds: list[int], is_compiled: bool
+    model: Decoder,
+    prompts: list[list[int]],
+    max_tokens: int,
+    sampler: Sampler,
+    inputs: SamplerInputs,
+    is_compiled: bool,
 ) -> Generator[list[int]]:
     """Tokens that follow the prompts, a list of one for each prompt at a time."""
-    arguments = model, prompts, max_tokens, sampler, seeds
+    arguments = model, prompts, max_tokens, sampler, inputs
     is_fixed = is_compiled or model.backend in _COMPILED_ENGINES
     with closing(_fixed_steps(*arguments, is_compiled) if is_fixed else _growing_steps(*arguments)) as tensors:
         waiting: Any = None
@@ -187,7 +211,7 @@ def _read(tensor: Any) -> list[int]:
 
 
 def _growing_steps(
-    model: Decoder, prompts: list[list[int]], max_tokens: int, sampler: Sampler, seeds: list[int]
+    model: Decoder, prompts: list[list[int]], max_tokens: int, sampler: Sampler, inputs: SamplerInputs
 ) -> Generator[Any]:
     """Tokens with a cache of which only the part in use is computed with."""
     length = max(map(len, prompts))
@@ -196,7 +220,7 @@ def _growing_steps(
         if all(len(prompt) == length for prompt in prompts):
             pads = None
         size = length + min(_CACHE_GROWTH, max_tokens)
-        token, caches = _prefill(model, sampler, size, tokens, pads, seeds)
+        token, caches = _prefill(model, sampler, size, tokens, pads, inputs)
     yield token
     for number in range(1, max_tokens):
         at = length + number - 1
@@ -205,7 +229,7 @@ def _growing_steps(
                 widths = ((0, 0), (0, _CACHE_GROWTH), (0, 0), (0, 0))
                 caches = [tuple(ops.pad(x, widths) for x in cache) for cache in caches]
                 size += _CACHE_GROWTH
-            token, caches = _decode_step(model, sampler, token, caches, at, pads, seeds, number)
+            token, caches = _decode_step(model, sampler, token, caches, at, pads, inputs, number)
         yield token
 
 
@@ -214,7 +238,7 @@ def _fixed_steps(
     prompts: list[list[int]],
     max_tokens: int,
     sampler: Sampler,
-    seeds: list[int],
+    inputs: SamplerInputs,
     is_compiled: bool,
 ) -> Generator[Any]:
     """Tokens with a cache of one size, so that one program computes all of them."""
@@ -224,13 +248,14 @@ def _fixed_steps(
     with _computing(model):
         tokens, pads = _inputs(model, prompts, length)
         on = ops.get_device(tokens)
-        keys = [ops.to_device(random.key(seed), on) for seed in seeds]
-        token, caches = prefill(model, tokens, pads, keys)
+        keys = [ops.to_device(random.key(seed), on) for seed in inputs.keys]
+        inputs = SamplerInputs(keys, *(ops.asarray(x, dtype="float32", device=on) for x in inputs[1:]))
+        token, caches = prefill(model, tokens, pads, inputs)
         at, number = (ops.asarray(n, dtype="int64", device=on) for n in (length, 1))
     yield token
     if max_tokens == 1:
         return
-    state = token, caches, at, pads, keys, number
+    state = token, caches, at, pads, inputs, number
     with ExitStack() as stack:
         with _computing(model):
             steps = stack.enter_context(model.programs.recording(model, sampler, state, is_compiled)).states(state)
@@ -261,7 +286,7 @@ class _Request(NamedTuple):
     is_batch: bool
     max_tokens: int
     sampler: Sampler
-    seeds: list[int]
+    inputs: SamplerInputs
     stop_tokens: frozenset[int]
     stop_texts: tuple[str, ...]
     is_compiled: bool
@@ -297,8 +322,13 @@ def _request(
             f"generate: seed must be one number or one for each prompt, got {len(seeds)} for {len(prompts)}"
         )
     is_compiled = model.backend in _COMPILED_ENGINES if compile is None else compile
-    sampler = Sampler(temperature, top_k, top_p) if temperature >= _MIN_TEMPERATURE else Sampler(0.0, None, None)
-    return _Request(prompts, is_batch, max_tokens, sampler, seeds, tokens, texts, is_compiled)
+    if temperature < _MIN_TEMPERATURE:
+        sampler, inputs = Sampler(is_greedy=True), SamplerInputs(seeds, 1.0, 0.0)
+    else:
+        has_top_p = top_p is not None and top_p < 1
+        sampler = Sampler(False, None if top_k is None or top_k >= model.config.vocab_size else top_k, has_top_p)
+        inputs = SamplerInputs(seeds, 1 / temperature, 1 - top_p if has_top_p else 0.0)
+    return _Request(prompts, is_batch, max_tokens, sampler, inputs, tokens, texts, is_compiled)
 
 
 def _integer(name: str, value: Any, least: int) -> int:
@@ -329,7 +359,7 @@ def _listed(value: Any) -> Any:
 
 def _prompts(model: Decoder, prompt: Any, tokenizer: Tokenizer | None) -> tuple[list[list[int]], bool]:
     """Prompts as lists of tokens, and whether there were several."""
-    given = _listed(prompt)
+    given = _unpadded(prompt) if isinstance(prompt, Mapping) else _listed(prompt)
     has_text = isinstance(given, str) or (isinstance(given, (list, tuple)) and any(isinstance(x, str) for x in given))
     if has_text and tokenizer is None:
         raise TypeError("generate: prompt must be tokens unless a tokenizer is given, got text")
@@ -352,6 +382,20 @@ def _prompts(model: Decoder, prompt: Any, tokenizer: Tokenizer | None) -> tuple[
             raise ValueError(f"generate: tokens must be >= 0 and < {size}, got {wrong[0]}")
         found.append([int(token) for token in tokens])
     return found, is_batch
+
+
+def _unpadded(batch: Mapping[str, Any]) -> Any:
+    """Tokens in what a tokenizer of ``transformers`` returned, without padding."""
+    if "input_ids" not in batch:
+        raise TypeError(
+            f"generate: prompt must have input_ids if it is a dictionary, got {', '.join(map(repr, batch))}"
+        )
+    tokens, mask = (_listed(batch.get(name)) for name in ("input_ids", "attention_mask"))
+    if mask is None:
+        return tokens
+    if tokens and isinstance(tokens[0], list):
+        return [list(compress(*pair)) for pair in zip(tokens, mask, strict=True)]
+    return list(compress(tokens, mask))
 
 
 def _stops(model: Decoder, stop: Any, tokenizer: Tokenizer | None) -> tuple[frozenset[int], tuple[str, ...]]:
@@ -422,7 +466,7 @@ def _extend(model: Decoder, request: _Request, texts: list[_Text]) -> Iterator[N
         _warn_if_cut(texts)
         return
     steps = max(text.left for text in texts)
-    arguments = request.prompts, steps, request.sampler, request.seeds, request.is_compiled
+    arguments = request.prompts, steps, request.sampler, request.inputs, request.is_compiled
     with closing(_tokens(model, *arguments)) as rows:
         for row in rows:
             for text, token in zip(texts, row, strict=True):

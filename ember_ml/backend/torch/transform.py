@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from itertools import count
 from types import FunctionType
 from typing import Any, TypeAlias
 
@@ -259,11 +260,16 @@ def uncompilable() -> int:
     return _rules.count
 
 
+# Numbers of the functions that are compiled.
+_numbers = count()
+
+
 def compiled(f: FunctionType) -> Callable[..., Any]:
     """``f``, compiled. The tracer looks into models and optimizers, and applies the assignments that ``f`` makes."""
-    # A separate code object, because torch compiles at most eight programs for one.
-    copied = FunctionType(f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__)
-    return torch.compile(copied)
+    # A separate code object, because torch compiles at most eight programs for one. It has a name of its own, because
+    # torch 2.13 keeps the sizes and numbers of earlier calls by file, line and name, and takes others for symbols.
+    code = f.__code__.replace(co_name=f"{f.__name__}_{next(_numbers)}")
+    return torch.compile(FunctionType(code, f.__globals__, f.__name__, f.__defaults__, f.__closure__))
 
 
 def is_tracing() -> bool:

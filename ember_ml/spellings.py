@@ -253,13 +253,16 @@ NAMES: dict[str, str] = {
     "nn.Conv2D": "nn.Conv2d, whose first argument is in_channels",
     "nn.Conv2DTranspose": "nn.ConvTranspose2d, whose first argument is in_channels",
     "nn.Conv3D": "nn.Conv3d, whose first argument is in_channels",
-    "nn.CosineEmbeddingLoss": "ops.cosine_similarity_loss",
+    "nn.CosineEmbeddingLoss": "ops.cosine_similarity_loss, target first, for pairs with the label 1; it has no margin",
     "nn.CosineSimilarity": "ops.cosine_similarity",
-    "nn.CrossEntropyLoss": "ops.sparse_categorical_crossentropy with from_logits=True",
+    "nn.CrossEntropyLoss": (
+        "ops.sparse_categorical_crossentropy with from_logits=True, target first, and axis=1 for logits of torch's "
+        'layout; for ignore_index= and weight=, use reduction="none" and a mask or weights'
+    ),
     "nn.GroupNormalization": "nn.GroupNorm",
     "nn.HuberLoss": "ops.huber_loss",
     "nn.InstanceNorm2d": "nn.GroupNorm with a group for each channel",
-    "nn.KLDivLoss": "ops.kl_divergence, which takes probabilities",
+    "nn.KLDivLoss": 'ops.kl_divergence, which takes probabilities, target first, and is reduction="batchmean"',
     "nn.L1Loss": "ops.mean_absolute_error",
     "nn.LayerNormalization": "nn.LayerNorm, whose first argument is normalized_shape",
     "nn.LazyLinear": "nn.Linear",
@@ -269,7 +272,7 @@ NAMES: dict[str, str] = {
     "nn.NLLLoss": "ops.sparse_categorical_crossentropy with from_logits=True, which takes log-probabilities too",
     "nn.PixelShuffle": "ops.depth_to_space, which orders the channels of a block in another way",
     "nn.SimpleRNN": "nn.RNN, whose first argument is input_size",
-    "nn.SmoothL1Loss": "ops.huber_loss",
+    "nn.SmoothL1Loss": "ops.huber_loss with delta=beta, target first, divided by beta",
     "nn.Transformer": "nn.TransformerEncoder",
     "nn.TripletMarginLoss": "ops.triplet_loss",
     "nn.UpSampling2D": "nn.Upsample",

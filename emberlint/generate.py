@@ -47,6 +47,7 @@ _CODES = {
     inspect.Parameter.VAR_KEYWORD: "W",
 }
 _HEAD = re.compile(r"\s*[\w.]+\((.*?)\)\s*->\s*([^\n]+)", re.DOTALL)
+_HEADS = re.compile(r"^(?:\.\. function:: *)?([\w.]+)\(([^`\n]*?)\)(?: *->[^\n]+)?[ \t]*$", re.MULTILINE)
 _ROLE = re.compile(r"\b(?:Bool)?(TensorLike|Indices|Mask|DTypeLike|DeviceLike)\b")
 
 
@@ -149,9 +150,10 @@ def _describe(function: Any) -> dict[str, Any]:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         match = _HEAD.match(inspect.getdoc(function) or "")
-        if match is None:
-            return {}
-        return {"returns": match[2].strip(), "parameters": _documented_parameters(match[1])}
+        heads = [match[1]] if match is not None else []
+        heads += documented_heads(function, getattr(function, "__name__", ""))
+        found: dict[str, Any] = {"returns": match[2].strip()} if match is not None else {}
+        return {**found, **({"parameters": _longest(list(map(documented_parameters, heads)))} if heads else {})}
     described: dict[str, Any] = {"parameters": _parameters(signature)}
     if signature.return_annotation is not signature.empty:
         annotation = signature.return_annotation
@@ -178,7 +180,7 @@ def _role(parameter: inspect.Parameter) -> str:
     return match[1] if match else ""
 
 
-def _documented_parameters(text: str) -> list[list[str | None]]:
+def documented_parameters(text: str) -> list[list[str | None]]:
     """Parameters from a signature in a docstring."""
     found: list[list[str | None]] = []
     keyword = False
@@ -192,12 +194,30 @@ def _documented_parameters(text: str) -> list[list[str | None]]:
             keyword = True
             continue
         name, _, default = (piece.strip() for piece in part.partition("="))
-        name = name.partition(":")[0].strip()
+        name, _, annotation = (piece.strip() for piece in name.partition(":"))
+        default = default or ("None" if annotation.startswith("Optional[") else "")
         if name.startswith("*"):
             found.append([name.lstrip("*"), "W" if name.startswith("**") else "V", None])
             keyword = True
         elif name.isidentifier():
             found.append([name, "K" if keyword else "B", default or None])
+    return found
+
+
+def documented_heads(function: object, name: str) -> list[str]:
+    """Parameters of each call of a function that its docstring describes: those of torch often describe several."""
+    text = inspect.getdoc(function) or ""
+    return [found[2] for found in _HEADS.finditer(text) if found[1].rpartition(".")[2] == name]
+
+
+def _longest(calls: list[list[list[str | None]]]) -> list[list[str | None]]:
+    """The call of the most parameters; those that another call lacks have a default."""
+    found = max(calls, key=len)
+    shorter = [{str(row[0]) for row in call} for call in calls if call and call[0][0] == found[0][0]]
+    required = set.intersection(*shorter) if shorter else set()
+    for row in found:
+        if row[0] not in required and row[1] in ("P", "B", "K") and row[2] is None:
+            row[2] = "None"
     return found
 
 

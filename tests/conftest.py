@@ -33,6 +33,7 @@ WHOLE_FILES = (
     "test_distributed.py",
     "test_jax.py",
     "test_learning.py",
+    "test_same_signatures.py",
     "test_sharded.py",
     "test_threefry.py",
 )

@@ -112,6 +112,11 @@ CASES: dict[str, tuple[Any, Any, tuple[np.ndarray, ...]]] = {
         lambda y, z, r: functional.cosine_embedding_loss(y, z, torch.ones(6), reduction=r),
         (TRUE, GUESS),
     ),
+    "smooth l1": (
+        lambda y, z, reduction: ops.divide(ops.huber_loss(y, z, delta=0.5, reduction=reduction), 0.5),
+        lambda y, z, r: functional.smooth_l1_loss(z, y, beta=0.5, reduction=r),
+        (TRUE, GUESS),
+    ),
     "triplet": (
         ops.triplet_loss,
         lambda a, p, n, r: functional.triplet_margin_loss(a, p, n, reduction=r),

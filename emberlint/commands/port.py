@@ -237,7 +237,7 @@ def _noted(data: bytes, path: str, config: Config, module: str, package: str, ot
         differences = [*jax.silent_differences(state), *tensor_constants(state, others.taken)]
         return Notes(differences, unknown_types(state), [], tensor_results(state))
     behavior.note_slices(state)
-    found = [*behavior.findings(path), *silent_differences(state), *tensor_constants(state, others.taken)]
+    found = [*behavior.findings(path), *silent_differences(state, origin), *tensor_constants(state, others.taken)]
     changes = sorted(found, key=lambda finding: finding.line)
     return Notes(changes, unknown_types(state), rejecting_functions(state), tensor_results(state))
 
@@ -484,7 +484,7 @@ def _is_viewed(node: ast.Call, path: str, file: File) -> bool:
 
 def _rewriting(node: ast.Call, path: str) -> Callable[[ast.Call, File], Fix | None] | None:
     """Rewrite of a call that only a port makes, if there is one."""
-    if path in ("numpy.array", "jax.numpy.array"):
+    if path in ("numpy.array", "jax.numpy.array", "torch.tensor"):
         return _array
     if path in ("numpy.where", "jax.numpy.where") and len(node.args) == 1 and not node.keywords:
         return _nonzero
@@ -499,10 +499,11 @@ def _special(node: ast.Call, file: File) -> None:
 
 
 def _array(node: ast.Call, file: File) -> Fix | None:
-    """``np.array(x)``, which copies unless ``copy=False``."""
+    """``np.array(x)``, which copies unless ``copy=False``; ``jnp.array(x)`` and ``torch.tensor(x)``."""
     if not node.args or len(node.args) > 2 or any(type(argument) is ast.Starred for argument in node.args):
         return None
-    if any(keyword.arg not in ("dtype", "copy") for keyword in node.keywords):
+    options = ("dtype", "device") if engine_of(file.path(node.func)) == "torch" else ("dtype", "copy")
+    if any(keyword.arg not in options for keyword in node.keywords):
         return None
     dtypes = [*node.args[1:], *(keyword.value for keyword in node.keywords if keyword.arg == "dtype")]
     if is_unsupported(node.args[0], "TensorLike", file):
@@ -744,7 +745,10 @@ def share(done: list[Ported], place: int) -> float:
 # The library that a port is from, as the report names it, and what holds for all of a ported program.
 _LIBRARIES = {"numpy": "NumPy", "torch": "torch", "jax": "JAX"}
 _CLOSING = {
-    "numpy": ('Python floats are float32 in ember; call `ops.set_default_dtype("float64")` to keep NumPy\'s float64.',),
+    "numpy": (
+        "Python floats, and arrays made without a dtype, are float32 in ember, and values that are assigned to such an "
+        'array are rounded; call `ops.set_default_dtype("float64")` to keep NumPy\'s float64.',
+    ),
     "jax": (
         "Python integers are int64 in ember, and int32 in JAX by default.",
         "An index that is out of bounds raises IndexError, where JAX moves it to the last element or drops the update.",

@@ -13,6 +13,8 @@ from emberlint.rewrite.safety import is_loose, measured_safety
 
 # Parameters that engines and the array API standard name differently.
 _KEYWORDS = {
+    "M": "n_cols",
+    "N": "n_rows",
     "a_max": "max",
     "a_min": "min",
     "body_fun": "body",
@@ -27,6 +29,7 @@ _KEYWORDS = {
     "init_val": "init",
     "keepdim": "keepdims",
     "lower": "low",
+    "m": "n_cols",
     "maxval": "high",
     "minval": "low",
     "new_dtype": "dtype",
@@ -38,7 +41,31 @@ _KEYWORDS = {
 
 
 # Parameters of single functions that the operation names differently.
-_NAMES = {"jax.random.choice": {"a": "x"}, "jax.random.gamma": {"a": "alpha"}}
+_LAMBDA = {"lambd": "threshold"}
+_SWAPPED = {"dim0": "axis1", "dim1": "axis2"}
+NAMES = {
+    "jax.lax.associative_scan": {"fn": "f"},
+    "jax.numpy.ravel_multi_index": {"dims": "shape"},
+    "jax.random.choice": {"a": "x"},
+    "jax.random.gamma": {"a": "alpha"},
+    "numpy.ravel_multi_index": {"dims": "shape"},
+    "numpy.linalg.pinv": {"rcond": "rtol"},
+    "torch.diag": {"diagonal": "k"},
+    "torch.diagflat": {"offset": "k"},
+    "torch.hardshrink": _LAMBDA,
+    "torch.linalg.solve_triangular": {"unitriangular": "unit_diagonal"},
+    "torch.nn.functional.hardshrink": _LAMBDA,
+    "torch.nn.functional.normalize": {"eps": "epsilon"},
+    "torch.nn.functional.softshrink": _LAMBDA,
+    "torch.roll": {"shifts": "shift"},
+    "torch.set_default_device": {"device": "name"},
+    "torch.swapaxes": {"axis0": "axis1", "axis1": "axis2"},
+    "torch.swapdims": _SWAPPED,
+    "torch.transpose": _SWAPPED,
+    "torch.tril": {"diagonal": "k"},
+    "torch.triu": {"diagonal": "k"},
+    "torch.while_loop": {"cond_fn": "cond", "body_fn": "body", "carried_inputs": "loop_vars"},
+}
 
 # The matrices of engines are in the first two axes, those of the operations in the last two.
 _FIRST_AXES = ("axis1", "0, axis2=1")
@@ -50,11 +77,15 @@ DEFAULTS = {
     "jax.lax.cumprod": ("axis", "0"),
     "jax.lax.cumsum": ("axis", "0"),
     "jax.nn.gelu": ("approximate", "True"),
+    "jax.numpy.array": ("copy", "True"),
     # Without a shape, it is that of the parameters.
     **{f"jax.random.{name}": ("shape", "") for name in ("bernoulli", "beta", "dirichlet", "gamma", "poisson")},
+    "jax.scipy.special.log_softmax": ("axis", "None"),
+    "jax.scipy.special.softmax": ("axis", "None"),
     "mlx.core.put_along_axis": ("axis", ""),
     "mlx.core.random.categorical": ("num_samples", ""),
     "mlx.core.softmax": ("axis", "None"),
+    "numpy.array": ("copy", "True"),
     "torch.cosine_similarity": ("axis", "1"),
     "torch.nn.functional.cosine_similarity": ("axis", "1"),
     "torch.nn.functional.log_softmax": ("axis", ""),
@@ -62,6 +93,7 @@ DEFAULTS = {
     "torch.nn.functional.one_hot": ("dtype", '"int64"'),
     "torch.nn.functional.softmax": ("axis", ""),
     "torch.take_along_dim": ("axis", ""),
+    "torch.tensor": ("copy", "True"),
 }
 
 
@@ -112,7 +144,7 @@ def _signatures(path: str) -> _Signatures | None:
         return None
     native = catalogue.function(path)
     theirs = (catalogue.parameters(native) if native else None) or []
-    renamed = _NAMES.get(path, {})
+    renamed = NAMES.get(path, {})
     ours = catalogue.parameters(record) or []
     return _Signatures(
         tuple(renamed.get(parameter.name, parameter.name) for parameter in theirs if parameter.kind in "PB"),
@@ -148,7 +180,7 @@ def _matched(path: str, count: int, names: tuple[str | None, ...]) -> tuple[tupl
         else:
             return None
     for i, name in enumerate(names, count):
-        meant = _meant(name or "", by_name)
+        meant = counterpart(path, name or "", by_name)
         if meant not in by_name or meant in given:
             return None
         if meant != name:
@@ -164,7 +196,16 @@ def missing_parameters(path: str, count: int, names: tuple[str | None, ...]) -> 
         return []
     places = frozenset(parameter.name for parameter in signatures.positional)
     given = [*signatures.theirs[len(places) : count], *(name for name in names if name)]
-    return [name for name in given if _meant(name, signatures.by_name) not in signatures.by_name | places]
+    return [name for name in given if not counterpart(path, name, signatures.by_name | places)]
+
+
+def counterpart(path: str, their: str, by_name: frozenset[str]) -> str:
+    """Name of the operation's parameter for a parameter of a function; empty if it has none."""
+    name = NAMES.get(path, {}).get(their, their)
+    meant = _meant(name, by_name)
+    if meant in by_name:
+        return meant
+    return next((our for our, other in sorted(_SYNONYMS) if other == name and our in by_name), "")
 
 
 def _meant(their: str, by_name: frozenset[str]) -> str:
@@ -214,6 +255,7 @@ _SYNONYMS = frozenset(
         ("shape", "size"),
         ("indices_or_sections", "sections"),
         ("pad_width", "pad_width"),
+        ("axes", "dim"),
         ("axes", "dims"),
         ("axis1", "dim0"),
         ("axis2", "dim1"),

@@ -29,17 +29,21 @@ _ROUNDED = words(
     """
 )
 # Operations whose vectors are determined up to their signs.
-_SIGNED = words("eigh qr svd")
+_SIGNED = words("eig eigh qr svd")
+# Operations that sort the eigenvalues, which engines return in any order.
+_ORDERED = words("eig eigvals")
 # Methods that change NumPy's arrays, and return a new tensor.
 _IN_PLACE = words("sort partition resize")
 _NUMBERS = words("complex float Number Real Integral Complex floating integer number float64 int64")
 
 
-def silent_differences(state: State) -> list[Finding]:
-    """Places where NumPy and tensors, or the engines, may differ without an error."""
+def silent_differences(state: State, origin: str) -> list[Finding]:
+    """Places where NumPy and tensors, or the engines, may differ without an error; ``origin`` is the ported engine."""
     wrapped = state.config.namespace == EMBER_TENSORS
     describe: dict[type, Callable[[Any, File], str]] = {
-        ast.Call: _call,
+        ast.Call: lambda node, file: (
+            _operation(node, file, origin) or (_printed(node, file) if wrapped else "") or _call(node, file)
+        ),
         ast.Compare: _comparison,
         ast.BinOp: _repetition,
         ast.Expr: _in_place,
@@ -63,11 +67,26 @@ def is_repeatable(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
 
 
+def _operation(node: ast.Call, file: File, origin: str) -> str:
+    """Note about an operation whose results differ from those of the ported engine."""
+    path = file.path(node.func)
+    name = path.rpartition(".")[2]
+    if engine_of(path) != EMBER:
+        return ""
+    library = "NumPy" if origin == "numpy" else origin
+    notes = []
+    if name == "reciprocal" and origin == "numpy" and node.args and _may_be_integer(file.value(node.args[0])):
+        notes.append("of integers, NumPy rounds toward zero; this returns floats")
+    if name in _ORDERED:
+        notes.append(f"the eigenvalues are in ascending order, those of {library} in any")
+    if name in _SIGNED and not _has_values_only(node):
+        notes.append(f"the signs of the vectors may differ from {library}'s")
+    return f"`{shortened(file.text(node))}`: {', and '.join(notes)}" if notes else ""
+
+
 def _call(node: ast.Call, file: File) -> str:
     path = file.path(node.func)
     text = shortened(file.text(node))
-    if engine_of(path) == EMBER and path.rpartition(".")[2] in _SIGNED and not _has_values_only(node):
-        return f"`{text}`: the signs of the vectors may differ between engines"
     if not node.args or _is_plain(file.value(node.args[0])):
         return ""
     value = file.value(node.args[0])
@@ -77,6 +96,22 @@ def _call(node: ast.Call, file: File) -> str:
         return f"`{text}` is true for NumPy's numbers and false for elements of tensors; use `ndim`"
     if len(node.args) == 2 and file.is_builtin(node.func, "isinstance") and _names(node.args[1]) & _NUMBERS:
         return f"`{text}` is true for NumPy's numbers and false for elements of tensors"
+    return ""
+
+
+def _may_be_integer(value: Value | None) -> bool:
+    return value is None or value.dtype in (None, "int")
+
+
+def _printed(node: ast.Call, file: File) -> str:
+    """Note about a tensor that is printed."""
+    if not file.is_builtin(node.func, "print"):
+        return ""
+    for argument in node.args:
+        value = file.value(argument)
+        if value is not None and value.is_tensor and not value.argument:
+            text = file.text(argument)
+            return f"`{shortened(file.text(node))}` shows `EmberTensor(...)`; print `{shortened(text)}.numpy()`"
     return ""
 
 

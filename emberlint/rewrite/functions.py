@@ -31,6 +31,8 @@ def rewritten(node: ast.Call, path: str, file: File) -> Rewrite | None:
     if plan is None or ast.Starred in map(type, arguments):
         return None
     operation, changes, safety, places, missing = plan
+    if missing == "copy=True" and arguments and isinstance(arguments[0], (ast.List, ast.Tuple, ast.Constant)):
+        missing = ""  # the argument is a new object
     given = [*arguments, *[keyword.value for keyword in keywords]] if keywords else arguments
     for argument, parameter in zip(given, places, strict=True):
         if type(argument) is ast.Constant and type(argument.value) is not str:

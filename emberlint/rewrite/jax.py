@@ -59,7 +59,10 @@ _OPERATIONS = {"add": "index_add", "get": "index_get", "set": "index_update"}
 # What to do instead of a function that cannot be rewritten.
 ADVICE = {
     "jax.block_until_ready": "use `ops.synchronize`",
-    "jax.config.update": 'use `ops.set_default_dtype("float64")` for `jax_enable_x64`',
+    "jax.config.update": (
+        "leave out `jax_enable_x64`, which the JAX backend sets; Python floats stay float32, unless you call "
+        '`ops.set_default_dtype("float64")`'
+    ),
     "jax.custom_jvp": "use `ember_ml.custom_gradient`",
     "jax.custom_vjp": "use `ember_ml.custom_gradient`",
     "jax.debug.print": "use `print` outside of compiled code",
@@ -78,12 +81,12 @@ ADVICE = {
 _DIFFERENT = {
     "convolve": "of integers has integers, in JAX floats",
     "correlate": "of integers has integers, in JAX floats",
-    "eig": "may have another order of the eigenvalues and other vectors on each engine",
-    "eigh": "may have other signs of the vectors on each engine",
-    "eigvals": "may have another order of the eigenvalues on each engine",
+    "eig": "has the eigenvalues in ascending order, and may have other signs of the vectors than JAX",
+    "eigh": "may have other signs of the vectors than JAX",
+    "eigvals": "has the eigenvalues in ascending order, JAX in any order",
     "histogram": "has counts that are integers, in JAX floats",
-    "qr": "may have other signs of the vectors on each engine",
-    "svd": "may have other signs of the vectors on each engine",
+    "qr": "may have other signs of the vectors than JAX",
+    "svd": "may have other signs of the vectors than JAX",
 }
 # Libraries that compute with JAX's arrays alone.
 _LIBRARIES = {

@@ -124,7 +124,8 @@ _LAX = words(
 )
 
 _PAIR = "torch returns `(values, indices)` along `dim`; ops returns only the values"
-_REAL = "NumPy returns real numbers when it can; ops always returns complex numbers"
+ORDERED = "ops returns eigenvalues in ascending order of the real part, then of the imaginary part"
+_REAL = f"NumPy returns real numbers when it can; ops always returns complex numbers; {ORDERED}"
 _FILES = "ops takes the path first, then any tree of tensors; the suffix sets the format"
 _FORMATS = "ops reads .safetensors, .npz and .npy, in the structure that was saved, and never unpickles"
 _IMAGES = "NumPy repeats or drops elements; ops resamples images"

@@ -43,8 +43,18 @@ def test_every_result_type_is_known() -> None:
         assert found is None or found[0] in words, name
 
 
+def test_the_longest_of_several_documented_calls_is_listed() -> None:
+    rows = catalogue.parameters(catalogue.function("torch.sum") or {}) or []
+    assert [(row.name, row.default) for row in rows] == [
+        ("input", None),
+        ("dim", "None"),
+        ("keepdim", "False"),
+        ("dtype", "None"),
+    ]
+
+
 def test_documented_signatures_are_split_at_commas_outside_brackets() -> None:
-    assert generate._documented_parameters("input, dim=(0, 1), sizes: dict[str, int] = {}, *, out=None") == [
+    assert generate.documented_parameters("input, dim=(0, 1), sizes: dict[str, int] = {}, *, out=None") == [
         ["input", "B", None],
         ["dim", "B", "(0, 1)"],
         ["sizes", "B", "{}"],

@@ -68,6 +68,9 @@ FUNCTION = "def f(x: jax.Array, y: jax.Array, i: int, key, u):\n    return {}\n"
         ("jax.nn.gelu(x)", "ops.gelu(x, approximate=True)"),
         ("jax.nn.gelu(x, approximate=False)", "ops.gelu(x, approximate=False)"),
         ("jax.nn.softmax(x, axis=-1)", "ops.softmax(x, axis=-1)"),
+        ("jax.scipy.special.softmax(x)", "ops.softmax(x, axis=None)"),
+        ("jax.scipy.special.log_softmax(x)", "ops.log_softmax(x, axis=None)"),
+        ("jax.nn.dot_product_attention(x, x, x, x)", "ops.dot_product_attention(x, x, x, bias=x)"),
         ("jax.nn.one_hot(x, 10)", "ops.one_hot(x, 10)"),
         ("jax.scipy.special.expit(x)", "ops.sigmoid(x)"),
         ("jax.scipy.special.logsumexp(x)", "ops.logsumexp(x)"),
@@ -202,7 +205,7 @@ def test_the_report_names_what_changes() -> None:
         """
         def f(key, w):
             z = jnp.zeros(2, dtype=jnp.complex64)
-            return jax.random.normal(key), jax.grad(f)(w), jnp.linalg.qr(z), jnp.histogram(w)
+            return jax.random.normal(key), jax.grad(f)(w), jnp.linalg.qr(z), jnp.histogram(w), jnp.linalg.eigvals(w)
         """
     )
     messages = "\n".join(note.message for note in done.notes.changes)
@@ -210,6 +213,7 @@ def test_the_report_names_what_changes() -> None:
     assert "is the conjugate of JAX's gradient" in messages
     assert "other signs of the vectors" in messages
     assert "counts that are integers" in messages
+    assert "has the eigenvalues in ascending order" in messages
 
 
 def test_gradients_of_real_programs_are_not_reported() -> None:

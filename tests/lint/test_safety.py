@@ -196,6 +196,12 @@ def test_functions_with_another_meaning_stay(expression: str) -> None:
     assert fixed(expression, unsafe=True) == expression
 
 
+def test_arrays_are_copied_as_before() -> None:
+    assert fixed("np.array(x)", unsafe=True) == "ops.array(x, copy=True)"
+    assert fixed("torch.tensor(u)", unsafe=True) == "ops.asarray(u, copy=True)"
+    assert fixed("np.array([a, 1.0])", unsafe=True) == "ops.array([a, 1.0])"
+
+
 UNSAFE_CALLS = """
     torch.mm(t, t.T); torch.transpose(t, 0, 1); torch.clamp(t, 0, 1); torch.unsqueeze(t, 1); torch.cat([t, t],
     dim=1); torch.sum(t, 1, True); torch.mean(t, dim=1, keepdim=True); torch.max(t); torch.max(t, 1); torch.std(t);

@@ -325,9 +325,10 @@ def _request(
     if temperature < _MIN_TEMPERATURE:
         sampler, inputs = Sampler(is_greedy=True), SamplerInputs(seeds, 1.0, 0.0)
     else:
-        has_top_p = top_p is not None and top_p < 1
-        sampler = Sampler(False, None if top_k is None or top_k >= model.config.vocab_size else top_k, has_top_p)
-        inputs = SamplerInputs(seeds, 1 / temperature, 1 - top_p if has_top_p else 0.0)
+        excluded = 0.0 if top_p is None else 1 - top_p
+        is_limited = top_k is not None and top_k < model.config.vocab_size
+        sampler = Sampler(False, top_k if is_limited else None, excluded > 0)
+        inputs = SamplerInputs(seeds, 1 / temperature, excluded)
     return _Request(prompts, is_batch, max_tokens, sampler, inputs, tokens, texts, is_compiled)
 
 

@@ -295,7 +295,7 @@ NAMES: dict[str, str] = {
     "optim.schedules.CosineDecay": "optim.schedules.cosine",
     "optim.schedules.ExponentialDecay": "optim.schedules.exponential",
     "optim.schedules.ExponentialLR": "optim.schedules.exponential, whose factor= applies to every optimizer step",
-    "optim.schedules.LambdaLR": "a function of the number of the step, as learning_rate=",
+    "optim.schedules.LambdaLR": "optim.Optimizer, which takes a function of the number of the step as learning_rate=",
     "optim.schedules.LinearLR": "optim.schedules.linear, whose steps= counts optimizer steps",
     "optim.schedules.OneCycleLR": "optim.schedules.one_cycle",
     "optim.schedules.SequentialLR": "optim.schedules.joined",

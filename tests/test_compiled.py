@@ -429,13 +429,6 @@ def test_gradients_of_what_the_compiler_cannot_trace(backend: Backend) -> None:
     np.testing.assert_allclose(host(transform.compile(twice)(ops.asarray(X))), np.full_like(X, 4.0))
 
 
-def test_values_that_are_asked_for_are_told_of() -> None:
-    pytest.importorskip("mlx.core")
-    with ember_ml.use_backend("mlx"), pytest.raises(ValueError, match="eval") as caught:
-        transform.compile(lambda x: x if ops.sum(x) > 0 else -x)(ops.asarray(X))
-    assert any("ops.cond" in note for note in caught.value.__notes__)
-
-
 def test_portable_tensors_without_axes_are_inputs(backend: Backend) -> None:
     calls = []
 

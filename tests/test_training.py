@@ -1263,6 +1263,16 @@ def test_a_loss_that_is_not_there_says_which_are() -> None:
         training.Trainer(modules.Linear(4, 3), "cross_entropy", optim.SGD(0.1))
 
 
+def test_a_loss_in_the_order_of_keras_is_noticed() -> None:
+    def loss(y_true: Any, y_pred: Any) -> Any:
+        return ops.mean(ops.maximum(ops.subtract(y_true, y_pred), 0.0))
+
+    with pytest.warns(UserWarning, match=r"Trainer: loss must take the prediction first .* of y_true and y_pred"):
+        get_loss(loss)
+    found = get_loss(lambda prediction, target: loss(target, prediction))
+    assert float(found(ops.asarray([1.0]), ops.asarray([3.0]))) == 2.0
+
+
 def test_a_loss_of_ones_own_without_weights_says_so(backend: Backend) -> None:
     def loss(prediction: Any, target: Any) -> Any:
         return ops.mean(prediction)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ember_ml import distributed, ops, transform, tree
 from ember_ml.distributed.buckets import Overlap
 from ember_ml.dtypes import written
-from ember_ml.errors import UnsupportedError
+from ember_ml.errors import UnsupportedError, warn
 from ember_ml.extend import activate, backend_of, current_backend
 from ember_ml.interrupts import interruptible, uninterrupted
 from ember_ml.nn.modules import BatchNorm
@@ -1034,6 +1034,11 @@ def get_loss(loss: str | Callable[..., Any]) -> Callable[..., Any]:
     if not callable(loss):
         raise TypeError(f"Trainer: loss must be a function or the name of one, got {written(loss)}")
     if not _is_loss(loss.func if isinstance(loss, partial) else loss):
+        if _parameters(loss)[:2] == ["y_true", "y_pred"]:
+            warn(
+                "Trainer: loss must take the prediction first and then the target, got a function of y_true and "
+                "y_pred, as in Keras; write lambda prediction, target: loss(target, prediction)"
+            )
         return loss
     is_sum = isinstance(loss, partial) and loss.keywords.get("reduction") == "sum"
 
@@ -1060,6 +1065,14 @@ def _without_padding(target: Any, weights: Any) -> Any:
     if sizes != tuple(target.shape)[: len(sizes)]:
         return target
     return ops.where(ops.equal(spread_weights(weights, target), 0), ops.zeros_like(target), target)
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    """Names of the parameters of a function; none if its signature is not available, as for some builtins."""
+    try:
+        return list(inspect.signature(function).parameters)
+    except ValueError:
+        return []
 
 
 def _accepts_weights(loss: Callable[..., Any]) -> bool:

@@ -294,6 +294,34 @@ def test_datasets_with_formats_of_tables_and_transforms() -> None:
         assert "columns are read one by one, so a transform" in caught.value.__notes__[0]
 
 
+def test_datasets_have_the_columns_of_their_format() -> None:
+    class Formatted(Dataset):
+        """A dataset with ``set_format("numpy", columns=...)``, whose rows have these columns alone."""
+
+        def __init__(self, columns: dict[str, Any], chosen: list[str], is_complete: bool = False) -> None:
+            super().__init__(columns, "numpy")
+            self.format |= {"columns": chosen, "output_all_columns": is_complete}
+
+        def __getitem__(self, rows: Any) -> dict[str, Any]:
+            names = self.column_names if self.format["output_all_columns"] else self.format["columns"]
+            return {name: np.asarray(self.columns[name])[rows] for name in names}
+
+        def select_columns(self, names: list[str]) -> Formatted:
+            chosen = [name for name in self.format["columns"] if name in names]
+            return Formatted({name: self.columns[name] for name in names}, chosen, self.format["output_all_columns"])
+
+    x, y = np.array(ROWS, np.float32)[:, :2], np.array([[1.0], [0.0], [1.0]], np.float32)
+    columns = {"x": x, "text": ["u", "v", "w"], "t": y}
+    with ember_ml.use_backend("numpy"):
+        expected = trained(x, y, shuffle=False)
+        assert trained(Formatted(columns, ["x", "t"]), "t", shuffle=False) == expected
+        assert trained(Formatted({"x": x, "t": y}, ["x"], is_complete=True), "t", shuffle=False) == expected
+        model = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.1))
+        np.testing.assert_array_equal(model.predict(Formatted(columns, ["x"])), model.predict(x))
+        with pytest.raises(ValueError, match="y must be the name of the column of targets, one of x, t, for a dataset"):
+            model.fit(Formatted(columns, ["x", "t"]))
+
+
 def test_the_splits_of_a_dataset_are_not_one() -> None:
     class Splits(dict[str, Any]):
         """What ``load_dataset`` returns if it is not asked for one split."""

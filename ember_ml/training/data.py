@@ -268,7 +268,7 @@ def as_data(
         if is_frame(x):
             x, y = _split_frame(x, y)
         elif is_table(x):
-            x, y = _split_columns({name: Column(x, name) for name in x.column_names}, y)
+            x, y = _split_columns({name: Column(x, name) for name in _column_names(x)}, y)
         elif weights is None and isinstance(x, Iterable) and not _is_array(x):
             return Batches(batches_of(x, batch_size), device, y)
         else:
@@ -281,7 +281,7 @@ def as_data(
     elif is_table(x):
         if y is None:
             raise ValueError(
-                f"Trainer: y must be the name of the column of targets, one of {', '.join(x.column_names)}, for a "
+                f"Trainer: y must be the name of the column of targets, one of {', '.join(_column_names(x))}, for a "
                 "dataset, got None"
             )
         x = columns_of(x)
@@ -393,7 +393,13 @@ def is_table(x: Any) -> bool:
 def columns_of(table: Any) -> Any:
     """The columns of a dataset by name, or its only column."""
     _check_split(table)
-    return _only_or_all({name: Column(table, name) for name in table.column_names})
+    return _only_or_all({name: Column(table, name) for name in _column_names(table)})
+
+
+def _column_names(table: Any) -> list[str]:
+    """Names of the columns that rows of a dataset have: those of its format if it names some, else all."""
+    chosen = getattr(table, "format", {})
+    return (None if chosen.get("output_all_columns") else chosen.get("columns")) or table.column_names
 
 
 def _only_or_all(columns: Any) -> Any:

@@ -377,6 +377,16 @@ def test_messages_name_the_data() -> None:
             TypeError, match=r"^Trainer: column 'a' must be numbers, got text such as 'u'; encode it as num"
         ):
             trainer.fit(Dataset({"a": ["u", "v", "w"], "t": y}), "t", shuffle=False)
+        nested = [{"u": 1.0, "v": 2.0}] * 3
+        for data in ((Dataset({"a": nested, "t": y}),), ([{"a": nested, "t": y}],), (Dataset({"a": y, "t": nested}),)):
+            with pytest.raises(
+                TypeError,
+                match=r"^Trainer: column '(a|t)' must be numbers, got dictionaries with u, v; for nested features of a "
+                r"dataset, write x.flatten\(\), or wrap x in torch.utils.data.DataLoader\(x, batch_size\)",
+            ):
+                trainer.fit(*data, "t", shuffle=False)
+        with pytest.raises(TypeError, match=r"^Trainer: x must be numbers, got dictionaries with u"):
+            trainer.fit([[{"u": 1.0}]] * 3, y)
         ragged = np.empty(3, object)
         ragged[:] = [[1.0], [1.0, 2.0], [1.0]]
         with pytest.raises(

@@ -552,10 +552,15 @@ def _as_tensor(values: Any, device: str | None, name: str) -> Any:
     try:
         return ops.asarray(values, device=device)
     except (TypeError, ValueError) as error:
-        text = _first_text(values)
-        if text is not None:
+        first = _first_value(values)
+        if isinstance(first, Mapping):
+            raise TypeError(
+                f"Trainer: {name} must be numbers, got dictionaries with {', '.join(map(str, first))}; for nested "
+                "features of a dataset, write x.flatten(), or wrap x in torch.utils.data.DataLoader(x, batch_size)"
+            ) from None
+        if first is not None:
             hint = "encode the labels as integers" if name.partition("[")[0] == "y" else "encode it as numbers"
-            raise TypeError(f"Trainer: {name} must be numbers, got text such as {str(text)!r}; {hint}") from None
+            raise TypeError(f"Trainer: {name} must be numbers, got text such as {str(first)!r}; {hint}") from None
         shapes = _row_shapes(values)
         if len(shapes) > 1:
             found = " and ".join(str(list(shape)) for shape in shapes[:2])
@@ -574,9 +579,9 @@ def _row_shapes(values: Any) -> list[Any]:
         return []
 
 
-def _first_text(values: Any) -> Any:
-    """First element of an array or nested list if it is text, else ``None``."""
-    while not isinstance(values, str):
+def _first_value(values: Any) -> Any:
+    """First element of an array or nested list if it is text or a dictionary, else ``None``."""
+    while not isinstance(values, (str, Mapping)):
         try:
             values = next(iter(values))
         except (TypeError, StopIteration):

@@ -378,7 +378,13 @@ def test_the_splits_of_a_dataset_are_not_one() -> None:
     message = r"Trainer: x must be one split of the dataset, got Splits with train, test; write x\['train'\]"
     with ember_ml.use_backend("numpy"):
         model = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.1))
-        for use in (lambda: model.fit(splits, "t"), lambda: model.fit(splits), lambda: model.predict(splits)):
+        train = splits["train"]
+        for use in (
+            lambda: model.fit(splits, "t"),
+            lambda: model.fit(splits),
+            lambda: model.predict(splits),
+            lambda: model.fit(train, "t", validation_data=splits),
+        ):
             with pytest.raises(TypeError, match=message):
                 use()
 

@@ -317,6 +317,7 @@ def as_validation(
         x, y, weights = (*data, None)[:3]
         return as_data(x, y, batch_size, device, weights, needs_target)
     y = None
+    _check_split(data)
     if target is not None and (is_frame(data) or is_table(data)):
         data, y = _split_target(data, target)
     found = as_data(data, y, batch_size, device, None, needs_target)
@@ -335,9 +336,10 @@ def target_of(x: Any, y: Any) -> Any:
         # Others are labels that are text.
         names = list(x.columns) if is_frame(x) else _column_names(x)
         return y if any(name in names for name in y) else None
-    # A list of numbers is data.
-    is_iterable = isinstance(x, Iterable) and not _is_array(x)
-    return y if is_iterable and not (isinstance(x, list) and not (x and isinstance(x[0], Mapping))) else None
+    if isinstance(x, list) and not (x and isinstance(x[0], Mapping)):
+        # A list of numbers is data, and one of pairs has targets.
+        return None
+    return y if isinstance(x, Iterable) and not _is_array(x) else None
 
 
 def _is_label(y: Any) -> bool:

@@ -131,6 +131,8 @@ def _column(column: Any, required: str, place: str) -> Any:
         place: name of the series, for errors.
     """
     is_polars = _kind(column)[0] == "polars"
+    if str(column.dtype).startswith("Sparse["):
+        column = column.sparse.to_dense()
     if is_polars and str(column.dtype) == "Null":
         # A column without values, which could be of any dtype; pandas makes floats of it.
         column = column.cast(float)

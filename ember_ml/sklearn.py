@@ -329,8 +329,11 @@ class NeuralClassifier(ClassifierMixin, _Neural):  # type: ignore[misc]
         return self.classes_[ops.to_numpy(ops.argmax(logits, axis=-1))]
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Probability of each label, for each row."""
-        return ops.to_numpy(ops.softmax(self._predict(X), axis=-1))
+        """Probability of each label, for each row, in float32, or in float64 if the module computes in that."""
+        logits = self._predict(X)
+        # In half precision, rows would sum to 1 only to 3 digits, which functions of scikit-learn reject.
+        dtype = "float64" if ops.dtype(logits) == "float64" else "float32"
+        return ops.to_numpy(ops.softmax(ops.cast(logits, dtype), axis=-1))
 
     def _check(self, x: Any, y: Any, is_first: bool, classes: Any = None) -> tuple[Any, Any]:
         x, y = validate_data(self, x, y, dtype="float32", reset=is_first)

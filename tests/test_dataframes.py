@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import UserDict
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -109,6 +109,19 @@ def test_columns_of_pandas_may_be_those_of_arrow() -> None:
         frames.as_array(frame)
 
 
+def test_columns_of_pandas_may_be_sparse() -> None:
+    codes = pandas.get_dummies(pandas.Series(list("aba")), sparse=True)
+    array = frames.as_array(codes)
+    assert (array.dtype, array.tolist()) == ("bool", [[True, False], [False, True], [True, False]])
+    array = frames.as_array(codes["b"])
+    assert (array.dtype, array.tolist()) == ("bool", [False, True, False])
+    frame = pandas.DataFrame({"n": [1, 2, 3], "f": pandas.arrays.SparseArray(np.float32([0, 0.5, np.nan]))})
+    np.testing.assert_array_equal(frames.as_array(frame), np.float32([[1, 0], [2, 0.5], [3, np.nan]]))
+    assert frames.as_array(frame).dtype == "float32"
+    with pytest.raises(TypeError, match=r"got (object|str) in column 'city'; write codes for what is text"):
+        frames.as_array(pandas.DataFrame({"city": pandas.arrays.SparseArray(["Rome"])}))
+
+
 @LIBRARIES
 def test_a_column_that_is_not_of_numbers_is_named(library: Any) -> None:
     with pytest.raises(TypeError, match=r"x must have columns of numbers, got .* in column 'city'; write codes for"):
@@ -197,6 +210,39 @@ def test_labels_of_columns_may_repeat_and_the_target_may_not() -> None:
         assert (x.tolist(), y.tolist()) == ([[1.0, 2.0], [4.0, 5.0]], [3.0, 6.0])
         with pytest.raises(ValueError, match=r"^Trainer: y must be the name of one column, got 'y', the name of 2"):
             as_data(pandas.DataFrame(rows, columns=["a", "y", "y"]), "y", 2)
+
+
+@LIBRARIES
+def test_targets_may_be_several_columns_of_a_frame(library: Any) -> None:
+    frame = library.DataFrame({"a": [1.0, 2.0], "t": [3.0, 4.0], "u": [5, 6]})
+    with ember_ml.use_backend("numpy"):
+        for names in (["t", "u"], ("t", "u")):
+            x, y = as_data(frame, names, 2).parts
+            assert (x.tolist(), y.tolist()) == ([[1.0], [2.0]], [[3.0, 5.0], [4.0, 6.0]])
+        assert as_data(frame, ["u"], 2).parts[1].tolist() == [[5], [6]]
+        with pytest.raises(ValueError, match="Trainer: y must be the name of a column, one of a, t, u, got 'z'"):
+            as_data(frame, ["t", "z"], 2)
+        with pytest.raises(ValueError, match="Trainer: y must be the name of a column, one of a, t, u, got 2"):
+            as_data(frame, 2, 2)
+        with pytest.raises(TypeError, match="Trainer: y must be numbers, got text such as 'cat'; encode the labels"):
+            as_data(frame, ["cat", "dog"], 2)
+        assert as_data(frame, [0, 1], 2).parts[1].tolist() == [0, 1]
+        assert as_data(frame, (np.ones(2), np.ones(2)), 2).count == 2
+
+
+def test_labels_of_columns_may_be_any() -> None:
+    rows = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    with ember_ml.use_backend("numpy"):
+        for label in (2, np.int64(2)):
+            x, y = as_data(pandas.DataFrame(rows), label, 2).parts
+            assert (x.tolist(), y.tolist()) == ([[1.0, 2.0], [4.0, 5.0]], [3.0, 6.0])
+        # A list of numbers is the targets themselves.
+        assert as_data(pandas.DataFrame(rows), [0, 1], 2).parts[1].tolist() == [0, 1]
+        labels = pandas.MultiIndex.from_tuples([("a", "u"), ("a", "v"), ("t", "")])
+        x, y = as_data(pandas.DataFrame(rows, columns=labels), ("t", ""), 2).parts
+        assert (x.tolist(), y.tolist()) == ([[1.0, 2.0], [4.0, 5.0]], [3.0, 6.0])
+        with pytest.raises(ValueError, match="Trainer: y must be the name of a column, one of 0, 1, 2, got 7"):
+            as_data(pandas.DataFrame(rows), 7, 2)
 
 
 class Dataset:
@@ -294,6 +340,34 @@ def test_datasets_with_formats_of_tables_and_transforms() -> None:
         assert "columns are read one by one, so a transform" in caught.value.__notes__[0]
 
 
+def test_datasets_have_the_columns_of_their_format() -> None:
+    class Formatted(Dataset):
+        """A dataset with ``set_format("numpy", columns=...)``, whose rows have these columns alone."""
+
+        def __init__(self, columns: dict[str, Any], chosen: list[str], is_complete: bool = False) -> None:
+            super().__init__(columns, "numpy")
+            self.format |= {"columns": chosen, "output_all_columns": is_complete}
+
+        def __getitem__(self, rows: Any) -> dict[str, Any]:
+            names = self.column_names if self.format["output_all_columns"] else self.format["columns"]
+            return {name: np.asarray(self.columns[name])[rows] for name in names}
+
+        def select_columns(self, names: list[str]) -> Formatted:
+            chosen = [name for name in self.format["columns"] if name in names]
+            return Formatted({name: self.columns[name] for name in names}, chosen, self.format["output_all_columns"])
+
+    x, y = np.array(ROWS, np.float32)[:, :2], np.array([[1.0], [0.0], [1.0]], np.float32)
+    columns = {"x": x, "text": ["u", "v", "w"], "t": y}
+    with ember_ml.use_backend("numpy"):
+        expected = trained(x, y, shuffle=False)
+        assert trained(Formatted(columns, ["x", "t"]), "t", shuffle=False) == expected
+        assert trained(Formatted({"x": x, "t": y}, ["x"], is_complete=True), "t", shuffle=False) == expected
+        model = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.1))
+        np.testing.assert_array_equal(model.predict(Formatted(columns, ["x"])), model.predict(x))
+        with pytest.raises(ValueError, match="y must be the name of the column of targets, one of x, t, for a dataset"):
+            model.fit(Formatted(columns, ["x", "t"]))
+
+
 def test_the_splits_of_a_dataset_are_not_one() -> None:
     class Splits(dict[str, Any]):
         """What ``load_dataset`` returns if it is not asked for one split."""
@@ -304,9 +378,79 @@ def test_the_splits_of_a_dataset_are_not_one() -> None:
     message = r"Trainer: x must be one split of the dataset, got Splits with train, test; write x\['train'\]"
     with ember_ml.use_backend("numpy"):
         model = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.1))
-        for use in (lambda: model.fit(splits, "t"), lambda: model.fit(splits), lambda: model.predict(splits)):
+        train = splits["train"]
+        for use in (
+            lambda: model.fit(splits, "t"),
+            lambda: model.fit(splits),
+            lambda: model.predict(splits),
+            lambda: model.fit(train, "t", validation_data=splits),
+        ):
             with pytest.raises(TypeError, match=message):
                 use()
+
+
+def test_targets_may_be_several_columns_of_a_dataset() -> None:
+    x, y = np.array(ROWS, np.float32)[:, :2], np.array([[1.0], [0.0], [1.0]], np.float32)
+    columns = {"x": x, "t": y, "u": 2 * y}
+    with ember_ml.use_backend("numpy"):
+        for data in (Dataset(columns), [columns], iter([columns])):
+            ((inputs, targets),) = as_data(data, ["t", "u"], 3).batches(shuffle=False)
+            assert np.array_equal(inputs, x)
+            assert (list(targets), targets["u"].tolist()) == (["t", "u"], (2 * y).tolist())
+            with pytest.raises(ValueError, match=r"y must be the name of one of several columns, .* t, u, got 'z'"):
+                next(as_data(data if isinstance(data, (list, Dataset)) else [columns], ["t", "z"], 3).batches(False))
+        ((_, targets),) = as_data(Dataset(columns), ["t"], 3).batches(shuffle=False)
+        assert np.array_equal(targets, y)
+        with pytest.raises(TypeError, match="Trainer: y must be numbers, got text such as 'cat'; encode the labels"):
+            as_data([[1.0], [2.0]], ["cat", "dog"], 2)
+
+
+def test_validation_data_may_have_the_form_of_the_training_data(backend: Backend) -> None:
+    x, y = np.array(ROWS, np.float32)[:, :2], np.array([[1.0], [0.0], [1.0]], np.float32)
+
+    def found(data: Any, target: Any, validation: Any) -> float:
+        ops.random.set_seed(0)
+        trainer = training.Trainer(nn.Linear(2, 1), "mse", optim.SGD(0.01))
+        return trainer.fit(data, target, batch_size=2, epochs=2, validation_data=validation)["val_loss"][-1]
+
+    expected = pytest.approx(found(x, y, (x, y)), rel=1e-4)
+    columns = {"x": x, "t": y}
+    frame = pandas.DataFrame({"a": x[:, 0], "b": x[:, 1], "t": y[:, 0]})
+    assert found(frame, ["t"], frame) == expected
+    assert found(Dataset(columns), "t", Dataset(columns)) == expected
+    in_order = pytest.approx(found([(x[:2], y[:2]), (x[2:], y[2:])], None, (x, y)), rel=1e-4)
+    batches = [{"x": x[:2], "t": y[:2]}, {"x": x[2:], "t": y[2:]}]
+    for training_data in (Streamed(x, y), batches):
+        # What has other forms is read as before.
+        for validation in (Streamed(x, y), batches, [(x, y)], (x, y), (Dataset(columns), "t"), (batches, "t")):
+            assert found(training_data, "t", validation) == in_order
+    assert found(frame, ["t"], [(x, y)]) == expected
+
+
+def test_mistakes_in_validation_data_are_found_before_training() -> None:
+    with ember_ml.use_backend("numpy"):
+        x, y = np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)
+        frame = pandas.DataFrame({"a": [1.0], "b": [2.0], "t": [3.0]})
+
+        def weightless(prediction: Any, target: Any) -> Any:
+            return ops.mean_squared_error(target, prediction)
+
+        for data, validation, message in (
+            ((x, y), (x, y[:2]), "the first axes must have one length"),
+            ((x, y), x, "y must be given for this loss, got None"),
+            ((x, y), frame, "y must be given for this loss, got None"),
+            ((frame, ["t"]), frame[["a", "b"]], "y must be the name of a column, one of a, b, got 't'"),
+            ((x, y), (x, y, y[:, 0]), "sample_weight must be None for a loss without"),
+        ):
+            trainer = training.Trainer(nn.Linear(2, 1), weightless if len(validation) == 3 else "mse", optim.SGD(0.01))
+            with pytest.raises((ValueError, TypeError), match=message) as caught:
+                trainer.fit(*data, validation_data=validation)
+            assert "in validation_data of Trainer.fit" in caught.value.__notes__
+            assert trainer.step == 0
+        trainer.loss = "mse"
+        with pytest.raises(ValueError, match="y must be given for this loss") as caught:
+            trainer.fit(x, y, validation_data=[{"x": x, "t": y}])
+        assert "in validation_data of Trainer.fit" in caught.value.__notes__
 
 
 def test_datasets_are_read_by_rows() -> None:
@@ -325,6 +469,8 @@ def test_datasets_are_read_by_rows() -> None:
             trainer.fit(dataset, "z")
         with pytest.raises(TypeError, match="batches must be dictionaries for y='t', the name of the targets"):
             trainer.fit([(x, y)], "t")
+        with pytest.raises(ValueError, match="Trainer: sample_weight must be None for an iterable of batches"):
+            trainer.fit([{"x": x, "t": y}], "t", sample_weight=np.ones(6))
 
 
 def test_messages_name_the_data() -> None:
@@ -349,6 +495,16 @@ def test_messages_name_the_data() -> None:
             TypeError, match=r"^Trainer: column 'a' must be numbers, got text such as 'u'; encode it as num"
         ):
             trainer.fit(Dataset({"a": ["u", "v", "w"], "t": y}), "t", shuffle=False)
+        nested = [{"u": 1.0, "v": 2.0}] * 3
+        for data in ((Dataset({"a": nested, "t": y}),), ([{"a": nested, "t": y}],), (Dataset({"a": y, "t": nested}),)):
+            with pytest.raises(
+                TypeError,
+                match=r"^Trainer: column '(a|t)' must be numbers, got dictionaries with u, v; for nested features of a "
+                r"dataset, write x.flatten\(\), or wrap x in torch.utils.data.DataLoader\(x, batch_size\)",
+            ):
+                trainer.fit(*data, "t", shuffle=False)
+        with pytest.raises(TypeError, match=r"^Trainer: x must be numbers, got dictionaries with u"):
+            trainer.fit([[{"u": 1.0}]] * 3, y)
         ragged = np.empty(3, object)
         ragged[:] = [[1.0], [1.0, 2.0], [1.0]]
         with pytest.raises(
@@ -497,6 +653,28 @@ def test_loaders_of_torch_may_have_several_inputs_and_targets(backend: Backend, 
     ops.random.set_seed(0)
     steps = training.Trainer(Pair(), "mse", optim.SGD(0.01)).fit(named, "t").steps
     np.testing.assert_allclose(steps, found((a, b), y, outputs=1, shuffle=False)[:2], rtol=1e-5)
+
+
+class Example(NamedTuple):
+    """What a dataset of torch may return for an example."""
+
+    image: Any
+    label: Any
+
+
+def test_batches_may_be_named_tuples(backend: Backend) -> None:
+    """A loader of torch makes them of examples that are."""
+    x, y = np.array(ROWS, np.float32)[:, :2], np.array([[1.0], [0.0], [1.0]], np.float32)
+    expected = trained(x, y, shuffle=False)["loss"]
+    batches = [Example(x[:2], y[:2]), Example(x[2:], y[2:])]
+    for data in (batches, loaded([Example(a, b) for a, b in zip(x, y, strict=True)])):
+        assert trained(data, validation_data=Example(x, y))["loss"] == pytest.approx(expected, rel=1e-5)
+    # As the input of a model, one is the tuple of its parts.
+    a = np.array(ROWS, np.float32)[:, 1:]
+    found = training.Trainer(Pair(), "mse", "sgd").predict(Example(x, a))
+    assert tuple(found.shape) == (3, 1)
+    inputs = loaded([(Example(first, second), target) for first, second, target in zip(x, a, y, strict=True)])
+    assert len(training.Trainer(Pair(), "mse", "sgd").fit(inputs).steps) == 2
 
 
 def test_inputs_of_loaders_may_be_nested_and_of_several_shapes(backend: Backend) -> None:

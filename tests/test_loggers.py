@@ -37,8 +37,32 @@ def mlflow(monkeypatch: pytest.MonkeyPatch) -> Any:
     def add(name: str) -> None:
         setattr(module, name, lambda *args, **options: module.calls.append((name, args, options)))
 
-    for name in ("set_tracking_uri", "set_experiment", "log_metrics"):
-        add(name)
+    add("log_metrics")
+    # The address that is set, ``None`` for none, the experiment, and the experiments by name.
+    module.uri, module.experiments = None, {}
+    module.tracking = SimpleNamespace(fluent=SimpleNamespace(_active_experiment_id=None))
+    module.get_tracking_uri = lambda: module.uri or "default"
+    module.is_tracking_uri_set = lambda: module.uri is not None
+
+    def set_tracking_uri(uri: str | None) -> None:
+        assert module.active is None, "the active run has another address"
+        module.uri = uri
+
+    def get_experiment_by_name(name: str) -> Any:
+        number = module.experiments.get((module.uri, name))
+        return None if number is None else SimpleNamespace(experiment_id=number)
+
+    def create_experiment(name: str) -> str:
+        assert (module.uri, name) not in module.experiments
+        module.experiments[module.uri, name] = str(len(module.experiments) + 1)
+        return module.experiments[module.uri, name]
+
+    def set_experiment(name: str) -> None:
+        found = get_experiment_by_name(name)
+        module.tracking.fluent._active_experiment_id = found.experiment_id if found else create_experiment(name)
+
+    module.set_tracking_uri, module.set_experiment = set_tracking_uri, set_experiment
+    module.get_experiment_by_name, module.create_experiment = get_experiment_by_name, create_experiment
 
     params: dict[str, str] = {}
 
@@ -51,12 +75,18 @@ def mlflow(monkeypatch: pytest.MonkeyPatch) -> Any:
     module.log_params = log_params
     module.get_run = lambda run_id: SimpleNamespace(data=SimpleNamespace(params=params))
 
-    def start_run(run_id: str | None = None, run_name: str | None = None) -> Any:
+    runs: dict[str, Any] = {}
+
+    def start_run(run_id: str | None = None, run_name: str | None = None, experiment_id: str | None = None) -> Any:
         assert module.active is None
+        chosen = module.tracking.fluent._active_experiment_id
         module.calls.append(("start_run", (), {"run_id": run_id, "run_name": run_name}))
         module.count += run_id is None
         if run_id is None:
             params.clear()
+            runs[f"run{module.count}"] = (module.uri, experiment_id or chosen or "0")
+        elif chosen not in (None, runs[run_id][1]):
+            raise ValueError("active experiment ID does not match environment run ID")
         module.active = SimpleNamespace(info=SimpleNamespace(run_id=run_id or f"run{module.count}"))
         return module.active
 
@@ -68,7 +98,7 @@ def mlflow(monkeypatch: pytest.MonkeyPatch) -> Any:
         module.calls.append(("log_artifact", (Path(path).name, Path(path).is_file()), {"artifact_path": artifact_path}))
 
     module.start_run, module.end_run, module.log_artifact = start_run, end_run, log_artifact
-    module.active_run = lambda: module.active
+    module.active_run, module.runs = lambda: module.active, runs
     monkeypatch.setitem(sys.modules, "mlflow", module)
     return module
 
@@ -126,7 +156,8 @@ def test_mlflow_logs_a_run(mlflow: Any) -> None:
     log = training.MLflow("sums", "first", tracking_uri="file:store", every=2, checkpoints=2, params={"data": "line"})
     history = trainer(log).fit(X, Y, epochs=2, batch_size=2, validation_data=(X, Y))
     calls = mlflow.calls
-    assert [name for name, *_ in calls[:3]] == ["set_tracking_uri", "set_experiment", "start_run"]
+    assert mlflow.runs == {"run1": ("file:store", mlflow.experiments["file:store", "sums"])}
+    assert calls.named("start_run") == [((), {"run_id": None, "run_name": "first"})]
     ((params,), _) = calls.named("log_params")[0]
     assert params == {
         "model": "Linear",
@@ -172,11 +203,48 @@ def test_one_that_fails_at_the_end_leaves_no_other_open(mlflow: Any) -> None:
 
 def test_an_active_run_is_used_and_left_open(mlflow: Any) -> None:
     mlflow.start_run()
-    trainer(training.MLflow("ignored")).fit(X, Y)
+    trainer(training.MLflow("ignored", tracking_uri="ignored")).fit(X, Y)
     assert len(mlflow.calls.named("start_run")) == 1
     assert not mlflow.calls.named("end_run")
-    assert not mlflow.calls.named("set_experiment")
+    assert not mlflow.experiments
     assert mlflow.active is not None
+
+
+def test_the_experiment_and_the_address_of_mlflow_stay(mlflow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fluent = mlflow.tracking.fluent
+    trainer(training.MLflow("digits", tracking_uri="other")).fit(X, Y)
+    assert (mlflow.uri, fluent._active_experiment_id) == (None, None)
+    mlflow.set_tracking_uri("mine")
+    mlflow.set_experiment("first")
+    chosen = fluent._active_experiment_id
+    for _ in range(2):
+        trainer(training.MLflow("digits", tracking_uri="other")).fit(X, Y)
+        assert (mlflow.uri, fluent._active_experiment_id) == ("mine", chosen)
+    with pytest.raises(ValueError, match="no"):
+        trainer(training.MLflow("digits", tracking_uri="other"), Fails(ValueError("no"))).fit(X, Y)
+    assert mlflow.uri == "mine"
+
+    def fail(name: str) -> Any:
+        raise ValueError("no experiment")
+
+    monkeypatch.setattr(mlflow, "create_experiment", fail)
+    with pytest.raises(ValueError, match="no experiment"):
+        trainer(training.MLflow("new", tracking_uri="other")).fit(X, Y)
+    assert mlflow.uri == "mine"
+    assert set(mlflow.experiments) == {("other", "digits"), ("mine", "first")}
+    assert set(mlflow.runs.values()) == {("other", mlflow.experiments["other", "digits"])}
+
+
+def test_an_experiment_may_be_created_by_another_process(mlflow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = mlflow.create_experiment
+
+    def lose(name: str) -> Any:
+        create(name)
+        raise ValueError("RESOURCE_ALREADY_EXISTS")
+
+    monkeypatch.setattr(mlflow, "create_experiment", lose)
+    trainer(training.MLflow("digits")).fit(X, Y)
+    assert mlflow.runs == {"run1": (None, mlflow.experiments[None, "digits"])}
 
 
 def test_parameters_of_an_active_run_stay(mlflow: Any, wandb: Any) -> None:
@@ -239,6 +307,16 @@ def test_a_resumed_training_continues_its_run(mlflow: Any, wandb: Any, tmp_path:
     assert len(mlflow.calls.named("log_params")) == 1
     assert [options.get("resume") for _, options in wandb.calls.named("init")] == [None, "allow"]
     assert wandb.calls.named("init")[1][1]["id"] == "new"
+    # Also after another experiment has been chosen, which stays chosen, and with further parameters.
+    mlflow.set_experiment("other")
+    more = training.MLflow(params={"fold": 1}), training.Checkpoint(tmp_path)
+    trainer(*more).fit(X, Y, epochs=3, resume=tmp_path)
+    assert mlflow.calls.named("start_run")[-1][1]["run_id"] == "run1"
+    assert mlflow.calls.named("log_params")[1:] == [(({"fold": 1},), {})]
+    assert mlflow.tracking.fluent._active_experiment_id == mlflow.experiments[None, "other"]
+    again = training.MLflow(params={"fold": 2}), training.Checkpoint(tmp_path)
+    with pytest.warns(UserWarning, match="MLflow: the run has other values of fold, which stay as they are$"):
+        trainer(*again).fit(X, Y, epochs=4, resume=tmp_path)
     # A training that is not resumed is another run, also of the same callback.
     log = training.MLflow()
     for _ in range(2):

@@ -17,7 +17,7 @@ from ember_ml.backend import Backend
 sklearn = pytest.importorskip("sklearn", reason="the estimators are its own")
 
 from sklearn.base import clone  # noqa: E402
-from sklearn.model_selection import GridSearchCV  # noqa: E402
+from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import estimator_checks_generator  # noqa: E402
@@ -264,6 +264,22 @@ def test_parameters_are_checked() -> None:
                 kind(class_weight="balanced")
         with pytest.raises(ValueError, match=r"NeuralRegressor: y must be from -3.403e\+38 to .*, got -1e\+39"):
             NeuralRegressor().fit(X, np.full(40, -1e39))
+
+
+@pytest.mark.parametrize("precision", ["bf16", "bf16-mixed"])
+def test_probabilities_have_at_least_single_precision(precision: str, backend: Backend) -> None:
+    labels = np.digitize(X[:, 0], [-0.4, 0.4])
+    model = NeuralClassifier(precision=precision, epochs=2, random_state=0).fit(X, labels)
+    probabilities = model.predict_proba(X)
+    assert probabilities.dtype == "float32"
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-6)
+    assert np.isfinite(cross_val_score(model, X, labels, cv=2, scoring="roc_auc_ovr", error_score="raise")).all()
+
+
+def test_probabilities_of_modules_in_double_precision_keep_it() -> None:
+    with ember_ml.use_backend("numpy"):
+        wide = nn.Sequential(nn.Lambda(lambda x: ops.cast(x, "float64")), nn.Linear(3, 2))
+        assert NeuralClassifier(wide, epochs=1).fit(X, LABELS).predict_proba(X).dtype == "float64"
 
 
 def test_losses_by_name_take_logits() -> None:

@@ -129,6 +129,23 @@ def test_export_and_compile_trace_the_module() -> None:
     torch.testing.assert_close(program.module()(x[:3]), module(x[:3]))
 
 
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.filterwarnings("ignore:While compiling, we found certain side effects:UserWarning")
+def test_exported_attention_takes_sequences_of_any_length(is_causal: bool, strict: bool) -> None:
+    """The example is shorter than one vector, and the others are not."""
+    layer = nn.CausalSelfAttention(8, 2) if is_causal else nn.MultiHeadAttention(8, 2)
+    module = nn.to_torch(layer).eval()
+    shapes = (({0: torch.export.Dim("batch"), 1: torch.export.Dim("length")},),)
+    with ember_ml.use_backend("torch"):
+        program = torch.export.export(module, (torch.randn(2, 5, 8),), dynamic_shapes=shapes, strict=strict).module()
+    for length in (2, 15, 16, 40):
+        x = torch.randn(3, length, 8)
+        torch.testing.assert_close(program(x), module(x))
+        x[0, 1] = torch.nan
+        assert torch.equal(program(x).isnan(), module(x).isnan())
+
+
 def test_random_layers_follow_the_generator_of_torch() -> None:
     module, x = nn.to_torch(nn.Sequential(nn.Dropout(0.5))), torch.ones(64)
     stream = ops.random.get_state()
@@ -202,6 +219,25 @@ def test_layers_cannot_be_replaced() -> None:
     # Functions that replace some layers assign all of them.
     assert torch.nn.SyncBatchNorm.convert_sync_batchnorm(module) is module
     assert module.to(torch.float64)(torch.from_numpy(X).double()).shape == (6, 3)
+
+
+def test_functions_that_look_for_classes_of_torch_find_none() -> None:
+    module, x = nn.to_torch(small()), torch.from_numpy(X)
+    averaged = torch.optim.swa_utils.AveragedModel(module)
+    before = copy.deepcopy(averaged.module.state_dict())
+    torch.optim.swa_utils.update_bn([x], averaged)
+    torch.testing.assert_close(averaged.module.state_dict(), before, rtol=0, atol=0)
+    # What the page says instead of update_bn.
+    averaged.train()
+    with torch.no_grad():
+        for _ in range(200):
+            averaged(x)
+    layer, after = getattr(module, "0"), averaged.module.state_dict()
+    torch.testing.assert_close(after["1.running_mean"], (x @ layer.weight + layer.bias).mean(0).detach())
+    assert {name for name in before if not torch.equal(before[name], after[name])} == {
+        "1.running_mean",
+        "1.running_var",
+    }
 
 
 def test_parametrizations_apply_and_hooks_that_compute_weights_are_errors() -> None:

@@ -921,7 +921,7 @@ def test_an_error_in_a_step_leaves_a_whole_step(
         "gradient": (mine, "_gradient", _fail_once(mine._gradient, 1)),
         "metric": (mine.metrics[1], "measure", _fail_once(mine.metrics[1].measure, 1)),
         "rule": (mine.optimizer, "_plan", _fail_once(mine.optimizer._plan, 1)),
-        "validation": (mine, "evaluate", _fail_once(mine.evaluate, 0)),
+        "validation": (mine, "_evaluate", _fail_once(mine._evaluate, 0)),
     }[what]
     with monkeypatch.context() as patch:
         patch.setattr(target, name, failing)

@@ -169,12 +169,18 @@ class Batches(Data):
     yield the same batches on each, which takes its slice of them.
 
     Args:
-        target: key of the targets, if the batches are dictionaries.
+        target: key of the targets, or a list of several, if the batches are dictionaries.
         needs_target: whether a batch without targets is an error.
+        takes_pairs: whether batches may be ``(x, y)`` in spite of ``target``.
     """
 
     def __init__(
-        self, batches: Iterable[Any], device: str | None = None, target: str | None = None, needs_target: bool = False
+        self,
+        batches: Iterable[Any],
+        device: str | None = None,
+        target: Any = None,
+        needs_target: bool = False,
+        takes_pairs: bool = False,
     ) -> None:
         _check_iterable(batches)
         self.source = batches
@@ -183,6 +189,7 @@ class Batches(Data):
         self.device = device
         self.target = target
         self.needs_target = needs_target
+        self.takes_pairs = takes_pairs
 
     def __len__(self) -> int:
         """Number of batches; 0 if unknown."""
@@ -204,11 +211,11 @@ class Batches(Data):
             is_empty = False
             if self.target is None and isinstance(self.source, _Streamed):
                 batch = _only_or_all(batch)
-            parts = batch if type(batch) in (tuple, list) and len(batch) in (1, 2, 3) else (batch,)
+            parts = batch if isinstance(batch, (tuple, list)) and len(batch) in (1, 2, 3) else (batch,)
             names = _PARTS
-            if self.target is not None:
+            if self.target is not None and (isinstance(batch, Mapping) or not self.takes_pairs):
                 parts = _split_columns(batch, self.target)
-                others = [name for name in batch if name != self.target]
+                others = [name for name in batch if name not in _names(self.target)]
                 names = (f"column {others[0]!r}" if len(others) == 1 else "x", *_PARTS[1:])
             if self.needs_target and len(parts) == 1:
                 raise _error_without_target(parts[0])
@@ -264,12 +271,11 @@ def as_data(
         needs_target: whether data without targets are an error.
     """
     _check_iterable(x)
-    if isinstance(y, str):
-        if is_frame(x):
-            x, y = _split_frame(x, y)
-        elif is_table(x):
-            x, y = _split_columns({name: Column(x, name) for name in x.column_names}, y)
-        elif weights is None and isinstance(x, Iterable) and not _is_array(x):
+    if target_of(x, y) is not None:
+        if is_frame(x) or is_table(x):
+            x, y = _split_target(x, y)
+        elif isinstance(x, Iterable) and not _is_array(x):
+            _check_weightless(weights)
             return Batches(batches_of(x, batch_size), device, y)
         else:
             # A LazyFrame, which is to be collected, is the error then.
@@ -281,7 +287,7 @@ def as_data(
     elif is_table(x):
         if y is None:
             raise ValueError(
-                f"Trainer: y must be the name of the column of targets, one of {', '.join(x.column_names)}, for a "
+                f"Trainer: y must be the name of the column of targets, one of {', '.join(_column_names(x))}, for a "
                 "dataset, got None"
             )
         x = columns_of(x)
@@ -289,17 +295,65 @@ def as_data(
         if not isinstance(x, Iterable):
             as_array(x, "Trainer: x")
             raise TypeError(f"Trainer: x must be arrays or an iterable of batches, got {written(x)}")
-        if weights is not None:
-            raise ValueError(
-                "Trainer: sample_weight must be None for an iterable of batches, which hold their weights: (x, y, "
-                "weights)"
-            )
+        _check_weightless(weights)
         return Batches(batches_of(x, batch_size), device, needs_target=needs_target)
     if y is None and needs_target:
-        is_nested = type(x) is tuple and any(isinstance(part, (tuple, list, dict)) for part in x)
+        is_nested = isinstance(x, tuple) and any(isinstance(part, (tuple, list, dict)) for part in x)
         hint = "; a tuple holds the inputs of a model, so write batches as a list" if is_nested else ""
         raise ValueError(f"Trainer: y must be given for this loss, got None{hint}")
     return Arrays(x, y, batch_size, device, weights)
+
+
+def as_validation(
+    data: Any, target: Any, batch_size: int, device: str | None = None, needs_target: bool = False
+) -> Arrays | Batches:
+    """Validation data: ``(x, y)`` or ``(x, y, weights)``, or data in the form of the training data.
+
+    Args:
+        target: name of the targets in the training data, or ``None``.
+    """
+    is_pair = isinstance(data, tuple) or (isinstance(data, list) and all(hasattr(part, "shape") for part in data))
+    if is_pair and len(data) in (2, 3):
+        x, y, weights = (*data, None)[:3]
+        return as_data(x, y, batch_size, device, weights, needs_target)
+    y = None
+    _check_split(data)
+    if target is not None and (is_frame(data) or is_table(data)):
+        data, y = _split_target(data, target)
+    found = as_data(data, y, batch_size, device, None, needs_target)
+    if target is not None and isinstance(found, Batches):
+        found.target, found.takes_pairs = target, True
+    return found
+
+
+def target_of(x: Any, y: Any) -> Any:
+    """``y`` if it is the name of the targets in ``x``, or a list of several; ``None`` if it is targets itself."""
+    if isinstance(y, str) or (is_frame(x) and _is_label(y)):
+        return y
+    if not isinstance(y, (list, tuple)) or not y or not all(isinstance(name, str) for name in y):
+        return None
+    if is_frame(x) or is_table(x):
+        # Others are labels that are text.
+        names = list(x.columns) if is_frame(x) else _column_names(x)
+        return y if any(name in names for name in y) else None
+    if isinstance(x, list) and not (x and isinstance(x[0], Mapping)):
+        # A list of numbers is data, and one of pairs has targets.
+        return None
+    return y if isinstance(x, Iterable) and not _is_array(x) else None
+
+
+def _is_label(y: Any) -> bool:
+    """Whether ``y`` is a value, or a tuple of values, as labels of pandas are; without an axis, it is not targets."""
+    if isinstance(y, tuple):
+        return bool(y) and all(_is_label(part) for part in y)
+    return isinstance(y, str) or not (y is None or hasattr(y, "__len__") or hasattr(y, "__iter__"))
+
+
+def _check_weightless(weights: Any) -> None:
+    if weights is not None:
+        raise ValueError(
+            "Trainer: sample_weight must be None for an iterable of batches, which hold their weights: (x, y, weights)"
+        )
 
 
 def _check_iterable(x: Any) -> None:
@@ -393,7 +447,14 @@ def is_table(x: Any) -> bool:
 def columns_of(table: Any) -> Any:
     """The columns of a dataset by name, or its only column."""
     _check_split(table)
-    return _only_or_all({name: Column(table, name) for name in table.column_names})
+    return _only_or_all({name: Column(table, name) for name in _column_names(table)})
+
+
+def _column_names(table: Any) -> list[str]:
+    """Names of the columns that rows of a dataset have: those of its format if it names some, else all."""
+    chosen = getattr(table, "format", {})
+    names = None if chosen.get("output_all_columns") else chosen.get("columns")
+    return list(names or table.column_names)
 
 
 def _only_or_all(columns: Any) -> Any:
@@ -433,35 +494,53 @@ class _Streamed:
         return iter(self.dataset.iter(batch_size=self.batch_size))
 
 
-def _split_columns(columns: Any, target: str) -> tuple[Any, Any]:
-    """The columns without the target, or the only one left, and the target."""
+def _split_target(x: Any, target: Any) -> tuple[Any, Any]:
+    """The columns of a data frame or a dataset without those of targets, and the latter."""
+    if is_frame(x):
+        return _split_frame(x, target)
+    return _split_columns({name: Column(x, name) for name in _column_names(x)}, target)
+
+
+def _split_columns(columns: Any, target: Any) -> tuple[Any, Any]:
+    """The columns without those of targets, and the latter; the column itself if there is only one."""
     if not isinstance(columns, Mapping):
         raise TypeError(
             f"Trainer: batches must be dictionaries for y={target!r}, the name of the targets, got {written(columns)}"
         )
-    if target not in columns or len(columns) < 2:
-        raise ValueError(
-            f"Trainer: y must be the name of one of several columns, which are {', '.join(map(str, columns))}, got "
-            f"{target!r}"
-        )
-    rest = {name: column for name, column in columns.items() if name != target}
-    return _only_or_all(rest), columns[target]
+    names = _names(target)
+    rest = {name: column for name, column in columns.items() if name not in names}
+    for name in names:
+        if name not in columns or not rest:
+            raise ValueError(
+                f"Trainer: y must be the name of one of several columns, which are {', '.join(map(str, columns))}, got "
+                f"{name!r}"
+            )
+    return _only_or_all(rest), _only_or_all({name: columns[name] for name in names})
 
 
-def _split_frame(frame: Any, target: str) -> tuple[Any, Any]:
-    """The columns of a data frame without the target, and the target."""
-    names = list(frame.columns)
-    if target not in names:
-        raise ValueError(
-            f"Trainer: y must be the name of a column, one of {', '.join(map(str, names))}, got {target!r}"
-        )
-    if names.count(target) > 1:
-        raise ValueError(
-            f"Trainer: y must be the name of one column, got {target!r}, the name of {names.count(target)} columns"
-        )
+def _split_frame(frame: Any, target: Any) -> tuple[Any, Any]:
+    """The columns of a data frame without those of targets, and the latter."""
+    labels = list(frame.columns)
+    # A label of pandas may be a tuple.
+    is_one = target in labels or not isinstance(target, (list, tuple))
+    names = [target] if is_one else list(target)
+    for name in names:
+        if name not in labels:
+            raise ValueError(
+                f"Trainer: y must be the name of a column, one of {', '.join(map(str, labels))}, got {name!r}"
+            )
+        if labels.count(name) > 1:
+            raise ValueError(
+                f"Trainer: y must be the name of one column, got {name!r}, the name of {labels.count(name)} columns"
+            )
     # Selecting the other columns by name would repeat those whose names occur more than once in pandas.
-    rest = frame.drop(columns=[target]) if hasattr(frame, "iloc") else frame.drop(target)
-    return rest, frame[target]
+    rest = frame.drop(columns=names) if hasattr(frame, "iloc") else frame.drop(names)
+    return rest, frame[target] if is_one else frame[names]
+
+
+def _names(target: Any) -> list[Any]:
+    """Names of the columns of targets, of which there may be one alone."""
+    return list(target) if isinstance(target, (list, tuple)) else [target]
 
 
 # Number of batches that are read ahead.
@@ -546,10 +625,15 @@ def _as_tensor(values: Any, device: str | None, name: str) -> Any:
     try:
         return ops.asarray(values, device=device)
     except (TypeError, ValueError) as error:
-        text = _first_text(values)
-        if text is not None:
+        first = _first_value(values)
+        if isinstance(first, Mapping):
+            raise TypeError(
+                f"Trainer: {name} must be numbers, got dictionaries with {', '.join(map(str, first))}; for nested "
+                "features of a dataset, write x.flatten(), or wrap x in torch.utils.data.DataLoader(x, batch_size)"
+            ) from None
+        if first is not None:
             hint = "encode the labels as integers" if name.partition("[")[0] == "y" else "encode it as numbers"
-            raise TypeError(f"Trainer: {name} must be numbers, got text such as {str(text)!r}; {hint}") from None
+            raise TypeError(f"Trainer: {name} must be numbers, got text such as {str(first)!r}; {hint}") from None
         shapes = _row_shapes(values)
         if len(shapes) > 1:
             found = " and ".join(str(list(shape)) for shape in shapes[:2])
@@ -568,9 +652,9 @@ def _row_shapes(values: Any) -> list[Any]:
         return []
 
 
-def _first_text(values: Any) -> Any:
-    """First element of an array or nested list if it is text, else ``None``."""
-    while not isinstance(values, str):
+def _first_value(values: Any) -> Any:
+    """First element of an array or nested list if it is text or a dictionary, else ``None``."""
+    while not isinstance(values, (str, Mapping)):
         try:
             values = next(iter(values))
         except (TypeError, StopIteration):

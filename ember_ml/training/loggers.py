@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,13 +100,21 @@ class Tracker(Callback):
     def restore(self, state: Any) -> None:
         self.run_id = state
 
-    def lacking(self, params: dict[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of ``params`` that a run lacks, with a warning about those of which it has other values."""
-        other = [name for name, value in params.items() if name in held and str(held[name]) != str(value)]
+    def lacking(self, params: dict[str, Any], held: Mapping[str, Any], is_new: bool = True) -> dict[str, Any]:
+        """Those of ``params`` that a run lacks, with a warning about those of which it has other values.
+
+        Args:
+            is_new: whether this training begins in the run, and does not continue what it began there.
+        """
+        # What is read from the trainer may have changed since then, such as the learning rate.
+        compared = params if is_new else self.params
+        other = [name for name, value in compared.items() if name in held and str(held[name]) != str(value)]
         if other:
+            run, hint = "run", ""
+            if is_new:
+                run, hint = "active run", "; end the run before training to log to a run of its own"
             warn(
-                f"{type(self).__name__}: the active run has other values of {', '.join(other)}, which stay as they "
-                "are; end the run before training to log to a run of its own"
+                f"{type(self).__name__}: the {run} has other values of {', '.join(other)}, which stay as they are{hint}"
             )
         return {name: value for name, value in params.items() if name not in held}
 
@@ -119,13 +128,14 @@ class MLflow(Tracker):
 
     If a run of ``mlflow.start_run`` is active, it is used and left open; else one is started, and ended with the status
     of the training: ``FINISHED``, ``FAILED`` or ``KILLED``. A training that is resumed from a checkpoint continues its
-    run. Parameters of which an active run has other values, such as those of an earlier training, stay as they are,
-    with a warning.
+    run. Parameters of which a run has other values, such as those of an earlier training, stay as they are, with a
+    warning. The experiment and the address that you have set in MLflow stay as they are, too.
 
     Args:
-        experiment: name of the experiment, created if missing; by default MLflow's own.
-        run_name: name of the run; by default one that MLflow draws.
-        tracking_uri: address of the server or folder of the store; by default MLflow's own.
+        experiment: name of the experiment of a new run, created if missing; by default MLflow's own.
+        run_name: name of a new run; by default one that MLflow draws.
+        tracking_uri: address of the server or folder of the store; by default MLflow's own. An active run keeps its
+            own.
         every: number of steps between two logs of ``step/loss``; ``None`` for none.
         checkpoints: number of epochs between two checkpoints that are stored as artifacts; ``None`` for none.
         params: further parameters of the run, by name.
@@ -146,28 +156,37 @@ class MLflow(Tracker):
         super().__init__(every, checkpoints, params)
         self.experiment, self.run_name, self.tracking_uri = experiment, run_name, tracking_uri
         self._client: Any = None
-        self._is_own = False
+        self._is_own = self._is_moved = False
+        # Address before that of this run was set; ``None`` for none.
+        self._address: str | None = None
 
     def start(self, params: dict[str, Any]) -> None:
         try:
             import mlflow
         except ImportError as error:
             raise ImportError(self.missing()) from error
-        if self.tracking_uri is not None:
-            mlflow.set_tracking_uri(self.tracking_uri)
         self._client, active = mlflow, mlflow.active_run()
         if active is None:
-            if self.experiment is not None:
-                mlflow.set_experiment(self.experiment)
-            active = mlflow.start_run(run_id=self.run_id, run_name=self.run_name)
+            if self.tracking_uri is not None:
+                self._address = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
+                self._is_moved = True
+                mlflow.set_tracking_uri(self.tracking_uri)
+            active = self._started(mlflow)
             self._is_own = True
-        # A continued run has its parameters, and MLflow refuses other values for them.
         is_new = self.run_id != active.info.run_id
         self.run_id = active.info.run_id
-        if is_new:
-            # What active_run returns has the parameters of the start of the run.
-            held = {} if self._is_own else mlflow.get_run(self.run_id).data.params
-            mlflow.log_params(self.lacking(params, held))
+        # What active_run returns has the parameters of the start of the run. MLflow refuses other values for them.
+        held = {} if is_new and self._is_own else mlflow.get_run(self.run_id).data.params
+        if lacking := self.lacking(params, held, is_new):
+            mlflow.log_params(lacking)
+
+    def _started(self, mlflow: Any) -> Any:
+        """A run of its own, which is active: a new one, or that of ``run_id``."""
+        if self.run_id is not None:
+            with _no_experiment(mlflow):
+                return mlflow.start_run(run_id=self.run_id, run_name=self.run_name)
+        number = None if self.experiment is None else _experiment_id(mlflow, self.experiment)
+        return mlflow.start_run(run_name=self.run_name, experiment_id=number)
 
     def log(self, figures: dict[str, float], step: int) -> None:
         self._client.log_metrics(figures, step=step)
@@ -176,11 +195,48 @@ class MLflow(Tracker):
         self._client.log_artifact(str(file), artifact_path="checkpoints")
 
     def finish(self, status: str) -> None:
-        client, is_own = self._client, self._is_own
+        client, is_own, is_moved, address = self._client, self._is_own, self._is_moved, self._address
         # A module cannot be pickled, as estimators with callbacks are.
-        self._client, self._is_own = None, False
-        if is_own:
-            client.end_run(status=status.upper())
+        self._client, self._is_own, self._is_moved, self._address = None, False, False, None
+        try:
+            if is_own:
+                client.end_run(status=status.upper())
+        finally:
+            if is_moved:
+                client.set_tracking_uri(address)
+
+
+def _experiment_id(mlflow: Any, name: str) -> Any:
+    """Number of an experiment, which is created if missing, and does not become that of later runs."""
+    found = mlflow.get_experiment_by_name(name)
+    if found is not None:
+        return found.experiment_id
+    try:
+        return mlflow.create_experiment(name)
+    except Exception:
+        # Another process may have created it since.
+        found = mlflow.get_experiment_by_name(name)
+        if found is None:
+            raise
+        return found.experiment_id
+
+
+@contextmanager
+def _no_experiment(mlflow: Any) -> Iterator[None]:
+    """Context manager in which ``mlflow.set_experiment`` has chosen no experiment.
+
+    MLflow 3.17: ``start_run`` refuses to continue a run of another experiment than the chosen one, without an option.
+    """
+    fluent, name = mlflow.tracking.fluent, "_active_experiment_id"
+    held = getattr(fluent, name, None)
+    if held is None:
+        yield
+        return
+    setattr(fluent, name, None)
+    try:
+        yield
+    finally:
+        setattr(fluent, name, held)
 
 
 class WandB(Tracker):
@@ -232,8 +288,8 @@ class WandB(Tracker):
         active = None if "reinit" in options else wandb.run
         self._client, self._is_own = wandb, active is None
         self._run = active or wandb.init(project=self.project, name=self.name, config=params, **options)
-        if active is not None and self.run_id != active.id:
-            active.config.update(self.lacking(params, active.config))
+        if active is not None:
+            active.config.update(self.lacking(params, active.config, self.run_id != active.id))
         self.run_id = self._run.id
 
     def log(self, figures: dict[str, float], step: int) -> None:

@@ -32,11 +32,13 @@ from ember_ml.training.data import (
     Column,
     Share,
     as_data,
+    as_validation,
     batches_of,
     check_integer,
     columns_of,
     converted_like,
     is_table,
+    target_of,
     weight_of,
 )
 from ember_ml.training.history import History
@@ -65,8 +67,7 @@ class _Run(NamedTuple):
     """Arguments of one call of ``fit``."""
 
     data: Arrays | Batches
-    validation_data: Any
-    batch_size: int
+    validation_data: Arrays | Batches | None
     shuffle: bool
     epochs: float
     steps_per_epoch: int | None
@@ -228,10 +229,12 @@ class Trainer:
                 such as a ``torch.utils.data.DataLoader``.
             y: targets, in the same forms as ``x``; or the name of the column of targets in a data frame, a dataset, or
                 each of the batches of an iterable, if these are dictionaries. What is left is the input of the model.
+                A list of names gives a matrix for a data frame, and else a dictionary.
             epochs: number of passes over the data; by default 1, or with ``max_steps`` as many as that takes. With
                 ``resume``, the total number including earlier runs.
             batch_size: number of examples per step. An iterable of batches determines its own.
-            validation_data: ``(x, y)``, ``(x, y, weights)`` or an iterable of batches to evaluate after every epoch.
+            validation_data: data to evaluate after every epoch: ``(x, y)``, ``(x, y, weights)`` or an iterable of
+                batches; if ``y`` is a name, also a data frame, a dataset or batches that have it.
             shuffle: draw a new order of the examples every epoch from the library's random stream. Iterables of
                 batches keep their order.
             verbose: 0 for no output, 1 for a progress bar, 2 for one line per epoch. By default a progress bar. The
@@ -259,10 +262,16 @@ class Trainer:
             data = as_data(x, y, batch_size, self._device, sample_weight, self._needs_target)
             if validation_split != 0:
                 data, validation_data = _split(data, validation_split, validation_data)
+            validation = None
+            if validation_data is not None:
+                with _noting_validation():
+                    target = target_of(x, y)
+                    validation = as_validation(validation_data, target, batch_size, self._device, self._needs_target)
+                    if isinstance(validation, Arrays):
+                        self._check_weights(validation.parts[2:])
             run = _Run(
                 data,
-                validation_data,
-                batch_size,
+                validation,
                 shuffle,
                 epochs=math.inf if epochs is None else epochs,
                 steps_per_epoch=steps_per_epoch,
@@ -313,11 +322,14 @@ class Trainer:
 
         On several ranks, each evaluates a slice of every batch, so all of them must call it.
         """
+        with self._on_model_backend():
+            return self._evaluate(as_data(x, y, batch_size, self._device, sample_weight, self._needs_target))
+
+    def _evaluate(self, data: Arrays | Batches) -> dict[str, float]:
         metrics = [_reset_copy(metric) for metric in self.metrics]
         losses: list[Any] = []
         sizes: list[Any] = []
-        with self._on_model_backend(), self._in_mode(training=False), self._sharding.whole_model():
-            data = as_data(x, y, batch_size, self._device, sample_weight, self._needs_target)
+        with self._in_mode(training=False), self._sharding.whole_model():
             for share in data.shares(shuffle=False, rank=self._rank, size=self._size):
                 batch, target, *weights = share.batch
                 self._check_weights(weights)
@@ -572,8 +584,8 @@ class Trainer:
             self._gather_measured()
             record = {"loss": _mean(losses, self._sizes), **{m.name: m.compute() for m in self.metrics}}
             if run.validation_data is not None:
-                x, y, *weights = _split_validation(run.validation_data)
-                found = self.evaluate(x, y, run.batch_size, *weights)
+                with _noting_validation():
+                    found = self._evaluate(run.validation_data)
                 record.update({f"val_{name}": value for name, value in found.items()})
             record.update(self._scale_figures())
             record["learning_rate"] = self.optimizer.learning_rate
@@ -1131,10 +1143,14 @@ def _split(data: Arrays | Batches, fraction: float, validation_data: Any) -> tup
     return data.split(fraction)
 
 
-def _split_validation(data: Any) -> tuple[Any, ...]:
-    """``(x, y)`` or ``(x, y, weights)`` of a tuple or list of arrays; ``(data, None)`` for an iterable of batches."""
-    is_pair = type(data) is tuple or (type(data) is list and all(hasattr(part, "shape") for part in data))
-    return tuple(data) if is_pair and len(data) in (2, 3) else (data, None)
+@contextmanager
+def _noting_validation() -> Iterator[None]:
+    """Note on errors of the block that they are about the validation data."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note("in validation_data of Trainer.fit")
+        raise
 
 
 def _is_batches(x: Any) -> bool:

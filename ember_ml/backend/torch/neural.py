@@ -321,7 +321,7 @@ def dot_product_attention(
         # torch 2.13: some fused kernels return nonzero values for queries without any visible key.
         visible = added if added.dtype is torch.bool else added != -torch.inf
         result = torch.where(visible.any(-1, keepdim=True), result, 0)
-    elif result.is_cpu and (added is not None or k.shape[-2] < _ONE_VECTOR):
+    elif result.is_cpu and (added is not None or _is_short(k.shape[-2])):
         # torch adds its masks, so NaN in masked keys propagates; and see _ONE_VECTOR.
         is_correct = _is_true(~(q.sum() * k.sum() if added is None else result.sum()).isnan())
         if is_correct is False:
@@ -329,6 +329,16 @@ def dot_product_attention(
         elif is_correct is None and added is None:
             result = torch.where(q.isnan().any(-1, keepdim=True), torch.nan, result)
     return result.transpose(1, 2)
+
+
+def _is_short(length: int) -> bool:
+    """Whether there may be fewer keys than ``_ONE_VECTOR``."""
+    if not torch.compiler.is_exporting():
+        return length < _ONE_VECTOR
+    # A comparison with a dynamic length would restrict the exported program to one side.
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    return not statically_known_true(length >= _ONE_VECTOR)
 
 
 def _attention(

@@ -193,6 +193,43 @@ def test_tensors_that_an_index_does_not_list_are_not_loaded(backend: Backend, tm
     assert difference(to_numpy(models.load(folder)(expected.tokens)), expected.scores) < 1e-4
 
 
+REMOVE = "remove them from the files if the model has no such layers"
+
+
+@pytest.mark.parametrize(
+    ("name", "extra", "lines"),
+    [
+        ("gpt2-plain", ["v_head.summary.weight"], ["v_head.summary.weight (load with {} leaves them out)"]),
+        ("llama-plain", ["score.weight"], ["score.weight (load with {} leaves them out)"]),
+        ("llama-plain", ["model.norm.x", "model.norm.y"], [f"model.norm.x, model.norm.y ({REMOVE})"]),
+        (
+            "llama-plain",
+            ["model.layers.2.x", "score.weight"],
+            [f"model.layers.2.x ({REMOVE})", "score.weight (load with {} leaves them out)"],
+        ),
+    ],
+)
+def test_the_error_of_extra_tensors_says_what_to_do(
+    name: str, extra: list[str], lines: list[str], tmp_path: Path
+) -> None:
+    expected = reference(name)
+    folder = rewritten(tmp_path, name, lambda x: {**x, **dict.fromkeys(extra, _FREQUENCIES)})
+    architecture = type(expected.model).__name__
+    with ember_ml.use_backend("numpy"):
+        with pytest.raises(ValueError, match="extra") as caught:
+            models.load(folder)
+        option = f"architecture={architecture!r}"
+        assert str(caught.value).splitlines()[1:] == [f"extra: {line.format(option)}" for line in lines]
+        # The layers of another head are left out then, and nothing else.
+        if REMOVE not in lines[0]:
+            model = models.load(folder, architecture=architecture)
+            assert difference(to_numpy(model(expected.tokens)), expected.scores) < 1e-4
+        else:
+            with pytest.raises(ValueError, match="extra") as caught:
+                models.load(folder, architecture=architecture)
+            assert str(caught.value).splitlines()[1:] == [f"extra: {lines[0]}"]
+
+
 def test_other_names_of_entries_must_agree(tmp_path: Path) -> None:
     folder = rewritten(tmp_path, "gpt2-plain", lambda x: x, hidden_size=30)
     with pytest.raises(ValueError, match=r"config\.json: n_embd must be 30 as hidden_size, .* got 24"):

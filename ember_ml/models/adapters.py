@@ -261,10 +261,11 @@ def _adapts_both(keys: Mapping[str, str], layer: str, embedding: str, options: _
     with use_backend("numpy"):
         tensors = map_tensors(where)
         # The weight of the output layer is the transpose of that of the embedding.
-        return all(
-            ops.array_equal(tensors[one[half]], ops.matrix_transpose(tensors[other[same]]))
-            for half, same in (("A", "B"), ("B", "A"))
-        )  # emberlint: ignore[EMB201] read on the host
+        same = [
+            ops.array_equal(tensors[one[half]], ops.transpose(tensors[other[half_of_other]]))
+            for half, half_of_other in (("A", "B"), ("B", "A"))
+        ]
+        return all(map(bool, same))
 
 
 def _is_kept(model: Module, other: str, key: str, where: Path) -> bool:

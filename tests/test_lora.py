@@ -211,12 +211,14 @@ def test_a_tied_weight_is_not_adapted() -> None:
         nn.LoRA(model, "1")
 
 
-# Files. PEFT 0.21 reads a property that transformers 5.23 has renamed, and warns of output
-# layers.
+# Files. PEFT 0.21 reads a property that transformers 5.23 has renamed, and warns of output layers.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"),
     pytest.mark.filterwarnings("ignore:Setting `save_embedding_layers` to `True`:UserWarning"),
     pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`:UserWarning"),
+    # PEFT 0.21 finds the layout of each layer whatever the entry says, and ties embed_tokens and lm_head only.
+    pytest.mark.filterwarnings("ignore:fan_in_fan_out is set to:UserWarning"),
+    pytest.mark.filterwarnings("ignore:You have requested `ensure_weight_tying`, but no tied modules are:UserWarning"),
 ]
 
 
@@ -341,7 +343,9 @@ def _trained_by_peft(load: Any, folder: Path, **options: Any) -> Any:
     peft = pytest.importorskip("peft", reason="PEFT writes the files")
     import torch
 
-    theirs = peft.get_peft_model(load(), peft.LoraConfig(r=2, init_lora_weights=False, **options)).eval()
+    # PEFT changes the lists that it is given.
+    config = peft.LoraConfig(r=2, init_lora_weights=False, **copy.deepcopy(options))
+    theirs = peft.get_peft_model(load(), config).eval()
     with torch.no_grad():
         for parameter in theirs.parameters():
             if parameter.requires_grad:
@@ -357,12 +361,19 @@ def _trained_by_peft(load: Any, folder: Path, **options: Any) -> Any:
         {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]},
         {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]},
         {"target_modules": ["q_proj", "lm_head"]},
+        {"target_modules": ["q_proj", "embed_tokens"]},
+        {"target_modules": ["q_proj", "embed_tokens", "lm_head"]},
+        {"target_modules": ["c_attn", "wte"]},
+        {"target_modules": ["c_attn", "wte", "lm_head"]},
+        # PEFT does not know wte as an embedding, and ties nothing.
+        {"target_modules": ["c_attn", "wte"], "ensure_weight_tying": True},
+        {"target_modules": ["c_attn"], "modules_to_save": ["wte"], "ensure_weight_tying": True},
     ],
 )
 def test_an_output_layer_that_peft_has_separated_from_the_embedding_has_its_own_weights(
     backend: Any, options: dict[str, Any], published: Any, tmp_path: Path
 ) -> None:
-    folder, load = published("tied")
+    folder, load = published("gpt2" if "c_attn" in options["target_modules"] else "tied")
     theirs = _trained_by_peft(load, tmp_path / "adapter", **options)
     expected = _theirs(theirs)
     model = models.load(folder)
@@ -374,6 +385,81 @@ def test_an_output_layer_that_peft_has_separated_from_the_embedding_has_its_own_
     assert np.abs(_ours(again, "tied") - expected).max() <= 1e-4
     models.save(lora.merge().remove(), tmp_path / "merged")
     assert np.abs(_ours(models.load(tmp_path / "merged"), "tied") - expected).max() <= 1e-4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target_modules": ["q_proj", "embed_tokens"]},
+        {"target_modules": ["q_proj", "lm_head"], "alpha_pattern": {"embed_tokens": 3, "lm_head": 3}},
+        {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens"]},
+        {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]},
+        {"target_modules": ["c_attn", "lm_head"]},
+        {"target_modules": ["c_attn"], "modules_to_save": ["lm_head"]},
+    ],
+)
+def test_what_peft_has_tied_stays_so(backend: Any, options: dict[str, Any], published: Any, tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft", reason="PEFT reads the files")
+    folder, load = published("gpt2" if "c_attn" in options["target_modules"] else "tied")
+    expected = _theirs(_trained_by_peft(load, tmp_path, ensure_weight_tying=True, **options))
+    lora = models.load_adapter(models.load(folder), tmp_path)
+    assert np.abs(_ours(lora, "tied") - expected).max() <= 1e-4
+    assert lora.model.head is None
+    assert lora.model.config.tie_word_embeddings
+    models.save_adapter(lora, tmp_path / "again")
+    assert np.abs(_theirs(peft.PeftModel.from_pretrained(load(), tmp_path / "again")) - expected).max() <= 1e-4
+
+
+def test_tied_factors_of_two_scales_are_separated(published: Any, tmp_path: Path) -> None:
+    folder, load = published("tied")
+    options = {"target_modules": ["q_proj", "embed_tokens"], "alpha_pattern": {"lm_head": 3}}
+    theirs = _trained_by_peft(load, tmp_path, ensure_weight_tying=True, **options)
+    lora = models.load_adapter(models.load(folder), tmp_path)
+    assert np.abs(_ours(lora, "tied") - _theirs(theirs)).max() <= 1e-4
+    assert not lora.model.config.tie_word_embeddings
+
+
+TIED = {
+    "tied": ("embedding", "*.query"),
+    "gpt2": ("embedding", "*.linear2"),
+    "tied-bert": ("encoder.tokens", "*.query"),
+}
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_peft_applies_an_adapter_of_a_tied_embedding_to_the_output_layer(
+    backend: Any, name: str, published: Any, tmp_path: Path
+) -> None:
+    peft = pytest.importorskip("peft", reason="PEFT reads the files")
+    folder, load = published(name)
+    lora = randomized(nn.LoRA(models.load(folder), TIED[name], rank=2, alpha=5))
+    expected = _ours(lora, name)
+    models.save_adapter(lora, tmp_path)
+    config = json.loads((tmp_path / "adapter_config.json").read_text())
+    assert config.get("ensure_weight_tying", False) == (name != "tied-bert")
+    theirs = peft.PeftModel.from_pretrained(load(), tmp_path)
+    assert np.abs(_theirs(theirs) - expected).max() <= 1e-4
+    again = models.load_adapter(models.load(folder), tmp_path)
+    assert again.layers.keys() == lora.layers.keys()
+    assert np.abs(_ours(again, name) - expected).max() <= 1e-5
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_adapters_of_earlier_versions_apply_to_the_embedding_and_the_output_layer(
+    name: str, published: Any, tmp_path: Path
+) -> None:
+    folder, _ = published(name)
+    lora = randomized(nn.LoRA(models.load(folder), TIED[name], rank=2))
+    models.save_adapter(lora, tmp_path)
+    # These versions wrote the adapter of the embedding alone, and neither entry.
+    path = tmp_path / "adapter_config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({key: config[key] for key in config.keys() - {"auto_mapping", "ensure_weight_tying"}}))
+    output = "cls.predictions.decoder" if name == "tied-bert" else "lm_head"
+    _with_tensors(**{f"{output}.lora_{half}.weight": None for half in "AB"})(tmp_path)
+    again = models.load_adapter(models.load(folder), tmp_path)
+    assert again.layers.keys() == lora.layers.keys()
+    assert np.abs(_ours(again, name) - _ours(lora, name)).max() <= 1e-5
 
 
 def test_an_embedding_that_is_trained_with_the_output_layer_stays_so(published: Any, tmp_path: Path) -> None:
@@ -390,6 +476,9 @@ def test_an_embedding_that_is_trained_with_the_output_layer_stays_so(published: 
 
 def test_a_file_that_separates_what_cannot_be_separated_is_an_error(published: Any, tmp_path: Path) -> None:
     folder, load = published("tied-bert")
+    _trained_by_peft(load, tmp_path, target_modules=["query", "word_embeddings"])
+    with pytest.raises(UnsupportedError, match=r"BertMaskedLM must be changed together, .*word_embeddings\.lora_"):
+        models.load_adapter(models.load(folder), tmp_path)
     _trained_by_peft(load, tmp_path, target_modules=["query"], modules_to_save=["word_embeddings"])
     with pytest.raises(UnsupportedError, match=r"output layer of BertMaskedLM must be changed together, .*embeddings"):
         models.load_adapter(models.load(folder), tmp_path)

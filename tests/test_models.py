@@ -159,6 +159,9 @@ _FREQUENCIES = np.ones(3, "f4")
         ("gpt2-untied", lambda x: x, {"activation_function": "gelu_python"}),
         ("llama-plain", lambda x: {**x, "model.rotary_emb.inv_freq": _FREQUENCIES}, {}),
         ("llama-plain", lambda x: {**x, "model.layers.1.self_attn.rotary_emb.inv_freq": _FREQUENCIES}, {}),
+        ("llama-plain", lambda x: {**x, "model.layers.1.self_attn.rotary_emb.cos_cached": _FREQUENCIES}, {}),
+        ("llama-plain", lambda x: {**x, "model.layers.0.self_attn.rotary_emb.sin_cached": _FREQUENCIES}, {}),
+        ("llama-plain", lambda x: {**x, "model.causal_mask": _FREQUENCIES}, {}),
         ("llama-yarn", lambda x: {**x, "lm_head.weight": x["model.embed_tokens.weight"]}, {}),
         (
             "llama-yarn",
@@ -172,6 +175,59 @@ def test_other_layouts_that_transformers_reads(name: str, change: Any, entries: 
     with ember_ml.use_backend("numpy"):
         model = models.load(rewritten(tmp_path, name, change, **entries))
         assert difference(to_numpy(model(expected.tokens)), expected.scores) < 1e-4
+
+
+def test_tensors_that_an_index_does_not_list_are_not_loaded(backend: Backend, tmp_path: Path) -> None:
+    folder = edited(tmp_path, sharded=True)
+    path = folder / "model.safetensors.index.json"
+    table = json.loads(path.read_text())["weight_map"]
+    shards = sorted(set(table.values()))
+    first, second = shards[0], next(name for name in shards if name != table[NORM])
+    with ember_ml.use_backend("numpy"):
+        changes = {first: {"model.rotary_emb.inv_freq": _FREQUENCIES, "other": _FREQUENCIES}, second: {}}
+        # Another tensor of the same name, in a file that the index does not name for it.
+        changes[second][NORM] = np.zeros(24, "f4")
+        for name, tensors in changes.items():
+            ops.save(folder / name, {**ops.load(folder / name), **tensors})
+    expected = reference("llama-plain")
+    assert difference(to_numpy(models.load(folder)(expected.tokens)), expected.scores) < 1e-4
+
+
+REMOVE = "remove them from the files if the model has no such layers"
+
+
+@pytest.mark.parametrize(
+    ("name", "extra", "lines"),
+    [
+        ("gpt2-plain", ["v_head.summary.weight"], ["v_head.summary.weight (load with {} leaves them out)"]),
+        ("llama-plain", ["score.weight"], ["score.weight (load with {} leaves them out)"]),
+        ("llama-plain", ["model.norm.x", "model.norm.y"], [f"model.norm.x, model.norm.y ({REMOVE})"]),
+        (
+            "llama-plain",
+            ["model.layers.2.x", "score.weight"],
+            [f"model.layers.2.x ({REMOVE})", "score.weight (load with {} leaves them out)"],
+        ),
+    ],
+)
+def test_the_error_of_extra_tensors_says_what_to_do(
+    name: str, extra: list[str], lines: list[str], tmp_path: Path
+) -> None:
+    expected = reference(name)
+    folder = rewritten(tmp_path, name, lambda x: {**x, **dict.fromkeys(extra, _FREQUENCIES)})
+    architecture = type(expected.model).__name__
+    with ember_ml.use_backend("numpy"):
+        with pytest.raises(ValueError, match="extra") as caught:
+            models.load(folder)
+        option = f"architecture={architecture!r}"
+        assert str(caught.value).splitlines()[1:] == [f"extra: {line.format(option)}" for line in lines]
+        # The layers of another head are left out then, and nothing else.
+        if REMOVE not in lines[0]:
+            model = models.load(folder, architecture=architecture)
+            assert difference(to_numpy(model(expected.tokens)), expected.scores) < 1e-4
+        else:
+            with pytest.raises(ValueError, match="extra") as caught:
+                models.load(folder, architecture=architecture)
+            assert str(caught.value).splitlines()[1:] == [f"extra: {lines[0]}"]
 
 
 def test_other_names_of_entries_must_agree(tmp_path: Path) -> None:

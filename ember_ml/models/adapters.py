@@ -36,13 +36,24 @@ _Stored: TypeAlias = Mapping[str, tuple[str, tuple[int, ...]]]
 # Entries of adapter_config.json that are used, or do not change what a trained adapter computes. Others must be off.
 _KNOWN = frozenset(
     {
-        "alpha_pattern", "auto_mapping", "base_model_name_or_path", "bias", "corda_config", "eva_config",
-        "exclude_modules", "fan_in_fan_out", "inference_mode", "init_lora_weights", "layers_pattern",
+        "alpha_pattern", "auto_mapping", "base_model_name_or_path", "bias", "corda_config", "ensure_weight_tying",
+        "eva_config", "exclude_modules", "fan_in_fan_out", "inference_mode", "init_lora_weights", "layers_pattern",
         "layers_to_transform", "lora_alpha", "lora_dropout", "megatron_core", "modules_to_save", "peft_type",
         "peft_version", "qalora_group_size", "r", "rank_pattern", "revision", "runtime_config", "target_modules",
         "task_type", "use_rslora",
     }
 )  # fmt: skip
+# All entries that earlier versions of save_adapter wrote; PEFT writes more. Their adapters of a tied embedding apply
+# to the output layer too, for which the files have none.
+_EARLIER = frozenset(
+    {
+        "alpha_pattern", "base_model_name_or_path", "bias", "fan_in_fan_out", "inference_mode", "init_lora_weights",
+        "lora_alpha", "lora_dropout", "modules_to_save", "peft_type", "r", "rank_pattern", "target_modules",
+        "task_type", "use_rslora",
+    }
+)  # fmt: skip
+# Key of a factor in a file: its layer, and A or B.
+_FACTOR = re.compile(r"(.*)\.lora_(?:embedding_)?([AB])(?:\.weight)?")
 # Initializations that leave the weights of the model as they are.
 _INITIALIZATIONS = (None, True, False, "gaussian", "eva", "orthogonal")
 
@@ -72,6 +83,15 @@ def save_adapter(lora: LoRA, folder: str | os.PathLike[str], *, base_model: str 
             for half, tensor in (("A", a), ("B", b)):
                 key = f"lora_embedding_{half}" if isinstance(first, AdaptedEmbedding) else f"lora_{half}.weight"
                 entries[f"{_PREFIX}{name}.{key}"] = _entry(ops.transpose(tensor))
+        # PEFT applies the adapter of an embedding to its lookups alone: the output layer has one of its own.
+        tied = []
+        for other, name in _shared(lora.model).items():
+            output, embedding = _layer_of(other), _layer_of(name)
+            if embedding in parts:
+                tied.append(output)
+                ranks[output], alphas[output] = ranks[embedding], alphas[embedding]
+                entries[f"{_PREFIX}{output}.lora_A.weight"] = _entry(parts[embedding][0].lora_b)
+                entries[f"{_PREFIX}{output}.lora_B.weight"] = _entry(parts[embedding][0].lora_a)
         whole = _trained_sources(lora, sources)
         state: dict[str, Any] = lora.model.state_dict()
         for path, source in whole.items():
@@ -86,13 +106,16 @@ def save_adapter(lora: LoRA, folder: str | os.PathLike[str], *, base_model: str 
                         "trained as a whole"
                     )
                 entries[_PREFIX + other] = entries[_PREFIX + name]
-                modules.add(other.rpartition(".")[0])
+                modules.add(_layer_of(other))
         # PEFT expects all tensors of a module, also those that it shares with another.
         for other, path in _copies(lora.model, sources).items():
             if any(other.startswith(f"{name}.") for name in modules):
                 entries.setdefault(_PREFIX + other, _entry(sources[path].restore([state[path]])))
+    linear = [path for path, layer in lora.layers.items() if not isinstance(layer, AdaptedEmbedding)]
     config = {
         "peft_type": "LORA",
+        # Distinguishes these files from earlier ones, which lack it.
+        "auto_mapping": None,
         "task_type": None,
         "base_model_name_or_path": base_model,
         "inference_mode": True,
@@ -101,14 +124,18 @@ def save_adapter(lora: LoRA, folder: str | os.PathLike[str], *, base_model: str 
         "lora_dropout": lora.dropout,
         "use_rslora": lora.rank_stabilized,
         "bias": "none",
-        "target_modules": sorted(parts),
+        "target_modules": sorted([*parts, *tied]),
         "modules_to_save": sorted(modules) or None,
         "rank_pattern": {name: rank for name, rank in ranks.items() if rank != lora.rank},
         "alpha_pattern": {name: alpha for name, alpha in alphas.items() if alpha != lora.alpha},
         # Whether weights have the axes (in, out) in the files of the model, as those of GPT-2.
-        "fan_in_fan_out": all(sources[f"{path}.weight"].axes is None for path in lora.layers),
+        "fan_in_fan_out": bool(linear) and all(sources[f"{path}.weight"].axes is None for path in linear),
         "init_lora_weights": True,
     }
+    if tied and isinstance(lora.model, Decoder):
+        # PEFT 0.21 then trains both adapters as one if the output layer is called lm_head, as in all decoders. Versions
+        # that do not know this entry ignore it, and compute the same.
+        config["ensure_weight_tying"] = True
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     write_tensors(place / WEIGHTS, entries, {"format": "pt"})
@@ -118,8 +145,8 @@ def save_adapter(lora: LoRA, folder: str | os.PathLike[str], *, base_model: str 
 def load_adapter(model: Module, folder: str | os.PathLike[str]) -> LoRA:
     """Adapters that PEFT or ``save_adapter`` wrote, as an ``nn.LoRA`` of ``model``, which is adapted in place.
 
-    If anything does not fit, the error lists all of it, and the model is unchanged. If PEFT has trained the embedding
-    or the output layer of a decoder where they are one tensor, they become two, as in PEFT.
+    If anything does not fit, the error lists all of it, and the model is unchanged. If PEFT has changed the embedding
+    or the output layer of a decoder alone where they are one tensor, they become two, as in PEFT.
     """
     if not isinstance(model, Module):
         raise TypeError(f"load_adapter: model must be a Module, got {written(model)}")
@@ -132,7 +159,7 @@ def load_adapter(model: Module, folder: str | os.PathLike[str]) -> LoRA:
             raise FileNotFoundError(f"{place} must have {name}, got none{pickled}")
     options = _Options.read(place / CONFIG)
     stored = tensor_entries(place / WEIGHTS)
-    with _untied(model, stored, place / WEIGHTS):
+    with _untied(model, stored, options, place / WEIGHTS):
         return _load(model, place / WEIGHTS, stored, options)
 
 
@@ -157,12 +184,12 @@ def _load(model: Module, path: Path, stored: _Stored, options: _Options) -> LoRA
 
 
 @contextmanager
-def _untied(model: Module, stored: _Stored, where: Path) -> Iterator[None]:
-    """Untie the output layer of a decoder from its embedding if a file changes only one of them.
+def _untied(model: Module, stored: _Stored, options: _Options, where: Path) -> Iterator[None]:
+    """Untie the output layer of a decoder from its embedding if a file does not change both in the same way.
 
     PEFT changes only the module that it was told to train. An error in the block restores the model.
     """
-    changed = _changed_alone(model, stored, where)
+    changed = _changed_alone(model, stored, options, where)
     if not changed:
         yield
         return
@@ -197,17 +224,48 @@ def _shared(model: Module) -> dict[str, str]:
     return {other: name for other, name in names.items() if name.endswith(".weight")}
 
 
-def _changed_alone(model: Module, stored: _Stored, where: Path) -> list[str]:
-    """Keys of a file that change only one of two layers with a tied weight."""
+def _changed_alone(model: Module, stored: _Stored, options: _Options, where: Path) -> list[str]:
+    """Keys of a file that do not change two layers with a tied weight in the same way."""
     keys = {_given_name(key): key for key in stored}
     found = []
     for other, name in _shared(model).items():
-        layer = other.rpartition(".")[0]
-        own = [key for given, key in keys.items() if given in (other, name) or given.startswith(f"{layer}.lora_")]
-        is_kept = own == [keys.get(other)] and _is_kept(model, other, own[0], where)
-        if own and not is_kept and not _has_both(keys, other, name, where):
+        layers = _layer_of(other), _layer_of(name)
+        own = [
+            key
+            for given, key in keys.items()
+            if given in (other, name) or given.startswith(tuple(f"{layer}.lora_" for layer in layers))
+        ]
+        whole = [given for given in (other, name) if given in keys]
+        if whole == [other]:
+            is_tied = _is_kept(model, other, keys[other], where)
+        else:
+            is_tied = not whole or _has_both(keys, other, name, where)
+        if not (is_tied and _adapts_both(keys, *layers, options, where)):
             found += own
     return found
+
+
+def _adapts_both(keys: Mapping[str, str], layer: str, embedding: str, options: _Options, where: Path) -> bool:
+    """Whether a file has the same adapter for an output layer and for its embedding, or for neither."""
+    factors: dict[str, dict[str, str]] = {layer: {}, embedding: {}}
+    for given, key in keys.items():
+        half = _FACTOR.fullmatch(given)
+        if half is not None and half[1] in factors:
+            factors[half[1]][half[2]] = key
+    one, other = factors[layer], factors[embedding]
+    if not one:
+        return not other or options.is_earlier
+    scales = [(options.rank_of(name), options.alpha_of(name)) for name in factors]
+    if len(one) != 2 or len(other) != 2 or scales[0] != scales[1]:
+        return False
+    with use_backend("numpy"):
+        tensors = map_tensors(where)
+        # The weight of the output layer is the transpose of that of the embedding.
+        same = [
+            ops.array_equal(tensors[one[half]], ops.transpose(tensors[other[half_of_other]]))
+            for half, half_of_other in (("A", "B"), ("B", "A"))
+        ]
+        return all(map(bool, same))
 
 
 def _is_kept(model: Module, other: str, key: str, where: Path) -> bool:
@@ -246,6 +304,7 @@ class _Options(NamedTuple):
     is_stabilized: bool
     ranks: Mapping[str, int]
     alphas: Mapping[str, float]
+    is_earlier: bool
 
     @classmethod
     def read(cls, path: Path) -> _Options:
@@ -272,7 +331,7 @@ class _Options(NamedTuple):
                 wrong.append(f"{name} must be an object of numbers, got {table!r}")
         if wrong or rank < 1:
             raise ValueError(f"{path}: {'; '.join(wrong) or f'r must be >= 1, got {rank}'}")
-        return cls(rank, alpha, dropout, bool(values.get("use_rslora")), ranks, alphas)
+        return cls(rank, alpha, dropout, bool(values.get("use_rslora")), ranks, alphas, values.keys() == _EARLIER)
 
     def rank_of(self, name: str) -> int:
         return int(_by_pattern(self.ranks, name, self.rank))
@@ -314,6 +373,8 @@ def _match(model: Module, stored: _Stored, options: _Options, where: Path) -> _P
     for path, module in model.named_modules():
         if type(module) in ADAPTED:
             layers.setdefault(_layer_name(sources[f"{path}.weight"]), []).append(path)
+    # Output layers whose adapter is that of the embedding, which ``_untied`` has checked.
+    tied = {_layer_of(other) for other in _shared(model)}
     halves: dict[str, dict[str, str]] = {}
     # Names in the file, which patterns of the configuration match.
     given_names: dict[str, str] = {}
@@ -322,7 +383,7 @@ def _match(model: Module, stored: _Stored, options: _Options, where: Path) -> _P
     for key, (_, shape) in stored.items():
         given = _given_name(key)
         name = model.renamed(given) if isinstance(model, PretrainedModel) else given
-        half = re.fullmatch(r"(.*)\.lora_(?:embedding_)?([AB])(?:\.weight)?", name)
+        half = _FACTOR.fullmatch(name)
         if half is not None and half[1] in layers:
             halves.setdefault(half[1], {})[half[2]] = key
             given_names[half[1]] = given.partition(".lora_")[0]
@@ -331,7 +392,7 @@ def _match(model: Module, stored: _Stored, options: _Options, where: Path) -> _P
             expected = sources[path].stored_shape(tuple(state[path].shape))
             plan.whole[path] = key, sources[path]
             wrong += _misfit(key, shape, expected)
-        elif given not in copies:
+        elif given not in copies and (half is None or half[1] not in tied):
             extra.append(key)
     missing = [f"the factor {half} of {name}" for name, found in halves.items() for half in "AB" if half not in found]
     for name, found in halves.items():
@@ -444,7 +505,12 @@ def _adapter_sources(model: Module) -> dict[str, Source]:
 
 
 def _layer_name(source: Source) -> str:
-    return source.name.rpartition(".")[0]
+    return _layer_of(source.name)
+
+
+def _layer_of(name: str) -> str:
+    """Name of the layer of a tensor."""
+    return name.rpartition(".")[0]
 
 
 def _entry(tensor: Any) -> tuple[str, tuple[int, ...], Any]:

@@ -214,13 +214,20 @@ def _match(
         if path not in ties:
             found[path] = source._replace(name=name)
     parts = {_part(model, source.name) for path, source in sources.items() if not _is_below(path, model.heads)}
-    extra = [
-        name
+    # Tensors that are not used, and whether they belong to a part that the model has, not to another head.
+    unused = {
+        name: _part(model, ours) in parts
         for ours, name in names.items()
-        if name not in used and not model.is_ignored(ours) and (not is_chosen or _part(model, ours) in parts)
-    ]
+        if name not in used and not model.is_ignored(ours)
+    }
+    extra = [name for name, is_own in unused.items() if is_own]
+    heads = [name for name, is_own in unused.items() if not is_own and not is_chosen]
     complaints = [f"missing: {', '.join(dict.fromkeys(missing))}"] if missing else []
-    complaints += [f"extra: {', '.join(extra)}"] if extra else []
+    if extra:
+        complaints.append(f"extra: {', '.join(extra)} (remove them from the files if the model has no such layers)")
+    if heads:
+        option = f"architecture={architecture_of(model)!r}"
+        complaints.append(f"extra: {', '.join(heads)} (load with {option} leaves them out)")
     complaints += ["wrong shape or dtype:", *dict.fromkeys(misshapen)] if misshapen else []
     if complaints:
         raise ValueError(

@@ -114,7 +114,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def find_tensors(paths: list[Path], index: Path | None) -> dict[str, Stored]:
-    """All tensors of a model by name. With an index, those that it lists, which its files must have."""
+    """All tensors of a model by name. With an index, those that it lists, which its files must have, and no others."""
     if index is None:
         return {name: stored for path in paths for name, stored in _entries(path).items()}
     table = read_json(index).get("weight_map")
@@ -137,9 +137,6 @@ def find_tensors(paths: list[Path], index: Path | None) -> dict[str, Stored]:
     lost = [f"{tensor} in {name}" for tensor, name in table.items() if tensor not in found[name]]
     if lost:
         raise ValueError(f"{index} lists tensors that their files do not have: {', '.join(lost)}")
-    unlisted = [f"{tensor} in {name}" for name in shards for tensor in found[name] if table.get(tensor) != name]
-    if unlisted:
-        raise ValueError(f"{index} must list all tensors of its files, got none for {', '.join(unlisted)}")
     return {tensor: found[name][tensor] for tensor, name in table.items()}
 
 

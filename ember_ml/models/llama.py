@@ -326,8 +326,8 @@ class Llama(Decoder):
         "norm": "model.norm",
         "head": "lm_head",
     }
-    # Earlier versions of transformers stored the frequencies.
-    ignored = (r"(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq",)
+    # Earlier versions of transformers stored the frequencies, their cosines and sines, and the causal mask.
+    ignored = (r"(layers\.\d+\.self_attn\.)?rotary_emb\..*", r"causal_mask")
 
     def __init__(self, config: LlamaConfig, *, dtype: DTypeLike | None = None) -> None:
         self.config = config

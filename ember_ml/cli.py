@@ -9,11 +9,13 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ember_ml
 from ember_ml import backend as backends
 from ember_ml import ops
+from ember_ml.dispatch import has_extension
 from ember_ml.dtypes import default_float
 from ember_ml.errors import BackendNotFoundError, DeviceNotFoundError, EmberError
 from ember_ml.tools import UsageError
@@ -289,6 +291,7 @@ def _info(options: argparse.Namespace) -> int:
         **active,
         **_device(active["backend"]),
         "default_dtype": default_float().name,
+        "extension": has_extension(),
         "engines": _engines(active["backend"]),
     }
     if options.json:
@@ -299,8 +302,17 @@ def _info(options: argparse.Namespace) -> int:
         if facts["device"] is not None:
             print(_device_reason(facts))
         print("default dtype:", facts["default_dtype"])
+        print("dispatch:", _dispatch_reason(facts["extension"]))
         print_rich(_engine_table(facts["engines"]))
     return complain(failure, MISUSED) if failure else 0
+
+
+def _dispatch_reason(has_c: bool) -> str:
+    if has_c:
+        return "C extension"
+    if os.environ.get("EMBER_ML_PURE_PYTHON", "") not in ("", "0"):
+        return "Python, by environment variable EMBER_ML_PURE_PYTHON"
+    return f"Python: there is no C extension in {Path(ember_ml.__file__).parent}"
 
 
 def _active() -> tuple[dict[str, Any], EmberError | None]:

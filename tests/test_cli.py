@@ -18,6 +18,7 @@ import ember_ml
 from ember_ml import backend as backends
 from ember_ml import cli, demo
 from ember_ml.backend import Home
+from ember_ml.dispatch import fast
 from ember_ml.errors import UnsupportedError
 from emberlint import atomic
 
@@ -99,8 +100,17 @@ def test_info_tells_engines_and_the_reason(ember: Any, monkeypatch: pytest.Monke
     assert "active backend: numpy, by environment variable EMBER_ML_BACKEND" in ran.out
     assert f"Ember ML {ember_ml.__version__}" in ran.out
     assert "default dtype: float32" in ran.out
+    assert f"dispatch: {'C extension' if fast.has_extension() else 'Python'}" in ran.out
     for name in backends.OWN:
         assert name in ran.out
+
+
+def test_info_says_why_there_is_no_extension(ember: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast, "_c", None)
+    monkeypatch.delenv("EMBER_ML_PURE_PYTHON", raising=False)
+    assert f"dispatch: Python: there is no C extension in {Path(ember_ml.__file__).parent}" in ember("info").out
+    monkeypatch.setenv("EMBER_ML_PURE_PYTHON", "1")
+    assert "dispatch: Python, by environment variable EMBER_ML_PURE_PYTHON" in ember("info").out
 
 
 def test_info_tells_what_is_active_from_what_is_loaded(ember: Any) -> None:
@@ -120,6 +130,7 @@ def test_info_for_machines(ember: Any, tmp_path: Path) -> None:
     assert facts["backend"] == "numpy"
     assert facts["source"] == f"file {tmp_path / '.ember' / 'backend'}"
     assert facts["default_dtype"] == "float32"
+    assert facts["extension"] == fast.has_extension()
     engines = {engine["name"]: engine for engine in facts["engines"]}
     assert set(engines) == set(backends.homes())
     for name in ember_ml.get_available_backends():

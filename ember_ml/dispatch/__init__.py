@@ -22,6 +22,7 @@ The steps of one call, ``ops.add(x, y)``:
    translated to its common class and gets a note that names the call (``errors.py``).
 """
 
+from ember_ml.dispatch.fast import has_extension as has_extension
 from ember_ml.dispatch.operation import REGISTRY as REGISTRY
 from ember_ml.dispatch.operation import Arrangement as Arrangement
 from ember_ml.dispatch.operation import Operation as Operation

@@ -46,6 +46,11 @@ if os.environ.get("EMBER_ML_PURE_PYTHON", "") in ("", "0"):
         _c = None
 
 
+def has_extension() -> bool:
+    """Whether the fast path runs in C."""
+    return _c is not None
+
+
 class REQUIRED:
     """Marks a parameter without a default."""
 

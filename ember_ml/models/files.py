@@ -68,7 +68,7 @@ def absent(what: str, place: Path) -> FileNotFoundError:
     """Error for a folder or file of a model that does not exist."""
     return FileNotFoundError(
         f"{what} must be a folder or file that exists, got {str(place)!r}; download a model first, such as: "
-        "hf download openai-community/gpt2 --local-dir gpt2"
+        "hf download openai-community/gpt2 config.json model.safetensors tokenizer.json --local-dir gpt2"
     )
 
 

@@ -170,9 +170,12 @@ class Programs:
 
 @contextmanager
 def _computing(model: Decoder) -> Iterator[None]:
-    """Computation on the engine of the model, in evaluation mode. Between tokens, modules are in their own modes."""
+    """Computation on the engine of the model, in evaluation mode. Between tokens, modules are in their own modes.
+
+    Compiled functions take a key from the random stream, so they get one of their own: the user's stays where it is.
+    """
     training = [module for module in model.modules() if module.training]
-    with use_backend(model.backend), unchecked():
+    with use_backend(model.backend), unchecked(), random.stream(0):
         try:
             for module in training:
                 module.__dict__["training"] = False

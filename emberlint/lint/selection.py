@@ -7,7 +7,7 @@ from functools import cache
 
 from emberlint import rules
 from emberlint.codes import chosen_codes
-from emberlint.config import Config
+from emberlint.config import EMBER_TENSORS, Config
 from emberlint.inference.checks import Checks, Subscription
 
 
@@ -43,7 +43,12 @@ def subscriptions(codes: Iterable[str], frontend: bool = True) -> Iterator[Subsc
             yield from rule.checks
 
 
+# Rules about what native tensors do, each engine's in its own way: assignment, masks and negative steps.
+_ABOUT_NATIVE = ("EMB301", "EMB302", "EMB305", "EMB306")
+
+
 @cache
 def selected(config: Config) -> tuple[str, ...]:
-    """Codes that a configuration selects."""
-    return tuple(chosen_codes(config.select, config.ignore))
+    """Codes that a configuration selects; none about native tensors if the project's are EmberTensors."""
+    ignored = _ABOUT_NATIVE if config.namespace == EMBER_TENSORS else ()
+    return tuple(chosen_codes(config.select, (*config.ignore, *ignored)))

@@ -38,6 +38,7 @@ import ast
 from emberlint.inference.callees import called, keyword, may_be_engine_call
 from emberlint.inference.checks import KEYWORDS
 from emberlint.inference.file import File
+from emberlint.knowledge.engines import EMBER
 from emberlint.rules import Rule
 from emberlint.rules.operands import integer_array
 
@@ -74,7 +75,8 @@ def check_cast(node: ast.Call, file: File) -> None:
 
 def _check_builtin(place: ast.expr, node: ast.Call, file: File) -> None:
     function = called(node, file) if file.is_builtin(place, "float", "complex") else None
-    if function is not None and file.allowed is None:
+    # Operations take float for the default float, the same on every engine.
+    if function is not None and file.allowed is None and (function.owner is not None or function.engine != EMBER):
         name = place.id  # type: ignore[attr-defined]
         message = (
             f"`{name}` as a dtype has a different width on each engine; name the dtype, or use the default of `ops`"

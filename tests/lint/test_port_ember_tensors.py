@@ -16,7 +16,7 @@ from ember_ml import get_available_backends
 from ember_ml.nn import tensor
 from emberlint import cli
 from emberlint.commands import port
-from emberlint.config import EMBER_TENSORS, Config
+from emberlint.config import EMBER_TENSORS, NAMESPACE, Config
 from emberlint.lint import linter
 from emberlint.rewrite import names
 
@@ -581,6 +581,22 @@ def test_arrays_that_are_made_at_import_are_not_reported_after_the_port() -> Non
     assert linted(text, Config(select=codes)) == []
     later = text + "\n\ndef f(x):\n    return np.array(x)\n"
     assert [one.partition(" ")[2][:6] for one in linted(later, Config(select=codes))] == ["EMB101", "EMB102"]
+
+
+def test_what_ember_tensors_do_on_every_engine_is_not_reported() -> None:
+    text = """from ember_ml.nn import tensor
+
+
+def smoothed(x):
+    x = tensor.asarray(x, dtype=float)
+    y = tensor.zeros_like(x)
+    y[1:] = (x[1:] + x[:-1]) / 2
+    y[0] = x[0]
+    y += 1
+    return y[::-1], y[y > 0]
+"""
+    for namespace in (NAMESPACE, EMBER_TENSORS):
+        assert linted(text, Config(namespace=namespace)) == []
 
 
 def test_constants_of_files_without_tensors_follow_the_namespace() -> None:

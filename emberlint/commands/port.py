@@ -51,7 +51,7 @@ from emberlint.rewrite.behavior import (
     unknown_types,
     written_parameters,
 )
-from emberlint.rewrite.constants import array_constants, kept_nodes, tensor_constants
+from emberlint.rewrite.constants import array_constants, kept_nodes, tensor_constants, without_constants
 from emberlint.rewrite.differences import is_repeatable, silent_differences
 from emberlint.rewrite.elements import classes, dtype_test, sequence_test
 from emberlint.rewrite.foreign import scipy_function
@@ -194,10 +194,11 @@ def _fixed(
 ) -> bytes:
     """File content with the fixes of some checks, applied until there are no more, and added to ``count``."""
     for _ in range(fixes.ROUNDS):
-        findings, text = _read(data, path, config, checks, module, package)
+        findings, state = _read(data, path, config, checks, module, package)
         todo = [finding for finding in findings if finding.fix is not None and finding.fix.safety in (SAFE, UNSAFE)]
-        if text is None or not todo:
+        if state is None or not todo:
             break
+        text = state.source
         new, done = fixes.applied(text, todo)
         if not done or text.encode(new) == data:
             break
@@ -244,14 +245,15 @@ def _noted(data: bytes, path: str, config: Config, module: str, package: str, ot
 
 def _read(
     data: bytes, path: str, config: Config, checks: Checks, module: str, package: str
-) -> tuple[list[Finding], Source | None]:
-    """Findings of some checks in a file, and its source; the parse error and ``None`` if it does not parse."""
+) -> tuple[list[Finding], State | None]:
+    """Findings of some checks in a file, and its state; the parse error and ``None`` if it does not parse."""
     try:
         text = Source(data, path)
         tree = parse(text)
     except PARSE_ERRORS as error:
         return [linter.parse_finding(error, path)], None
-    return linter.visit(State(text, tree, config, checks, module=module, package=package, lenient=True)), text
+    state = State(text, tree, config, checks, module=module, package=package, lenient=True)
+    return linter.visit(state), state
 
 
 def _counted(
@@ -285,7 +287,9 @@ def _counted(
     found = [one._replace(check=_outside(kept, one.check)) for one in subscriptions(about(codes, ""))]
     checks = Checks([*found, *starmap(Subscription, counted)])
     config = config._replace(select=LEFT, ignore=())
-    findings, _ = _read(data, path, config, checks, module, package)
+    findings, state = _read(data, path, config, checks, module, package)
+    if state is not None:
+        findings = without_constants(findings, state, kept)
     ignored = _UNDECIDED + _SETTLED if config.namespace == EMBER_TENSORS else _UNDECIDED
     findings = [finding for finding in findings if not finding.code.startswith(ignored)]
     bound = needed | {(f.line, f.column) for f in findings if f.code.startswith(_BOUND)}

@@ -13,7 +13,7 @@ from emberlint.inference import traversal
 from emberlint.inference.state import State
 from emberlint.lint import suppression
 from emberlint.lint.selection import checks_for, selected
-from emberlint.rewrite.constants import is_of_ember_tensors, without_constants
+from emberlint.rewrite.constants import array_constants, is_of_ember_tensors, without_constants
 from emberlint.source.text import Source
 from emberlint.source.tree import PARSE_ERRORS, parse
 
@@ -51,7 +51,7 @@ def lint(data: bytes, path: str, config: Config, *, module: str = "", package: s
     source = state.source
     findings = visit(state) if _is_of_interest(source.data, config) else []
     if findings and is_of_ember_tensors(state):
-        findings = without_constants(findings, state)
+        findings = without_constants(findings, state, array_constants(state, frozenset({"*"})))
     comments = suppression.comments(source)
     findings, suppressed = suppression.applied(findings, comments, source, codes, config, state.where)
     facts = project.facts(state)

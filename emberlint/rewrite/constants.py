@@ -73,12 +73,12 @@ def is_of_ember_tensors(file: File) -> bool:
     return EMBER_TENSORS in (file.config.namespace, *file.imports.tops)
 
 
-def without_constants(findings: list[Finding], state: State) -> list[Finding]:
-    """Findings in a visited file of EmberTensors, without those about arrays that are made at import.
+def without_constants(findings: list[Finding], state: State, names: frozenset[str]) -> list[Finding]:
+    """Findings in a visited file, without those about the constants of these names.
 
-    An import of NumPy that only these arrays use is not reported either.
+    An import of NumPy that only these constants use is not reported either.
     """
-    kept = kept_nodes(array_constants(state, frozenset({"*"})), state)
+    kept = kept_nodes(names, state)
     if not kept:
         return findings
     places = {(node.lineno, node.col_offset) for node in kept if isinstance(node, ast.expr)}

@@ -189,11 +189,11 @@ class GeneralPath:
     def operands(self, values: tuple[Any, ...]) -> list[Any]:
         """The values of the parameters that take tensors."""
         found: list[Any] = []
-        for index, _, many, name, _, _ in self.tensors:
-            if many:
-                found += self.items(values[index], name)
+        for slot in self.tensors:
+            if slot.many:
+                found += self.items(values[slot.place], slot.name)
             else:
-                found.append(values[index])
+                found.append(values[slot.place])
         return found
 
     def call_unwrapped(self, values: tuple[Any, ...]) -> Any:
@@ -267,7 +267,7 @@ class GeneralPath:
                 else:
                     container[key] = self.to_mask(backend, values, item, name, kind)
         common = self.promote(backend, values, operands) if operands else None
-        for index, role, _, _, _, _ in self.settings:
+        for index, role, *_ in self.settings:
             value = values[index]
             if role == DEVICE:
                 prepared[index] = self.placement(backend, values) if value is None else backend.find_device(value)
@@ -286,10 +286,10 @@ class GeneralPath:
             if type(values[index]) is int:
                 # When torch traces an integer, bool(...) would return a symbolic value.
                 prepared[index] = True if values[index] else False  # noqa: SIM210
-        for index, _, _, name, optional, _ in self.counts:
-            value = values[index]
-            if type(value) is not int and not (value is None and optional):
-                prepared[index] = self.to_integer(value, name)
+        for slot in self.counts:
+            value = values[slot.place]
+            if type(value) is not int and not (value is None and slot.optional):
+                prepared[slot.place] = self.to_integer(value, slot.name)
         return tuple(prepared)
 
     def check_options(self, values: tuple[Any, ...]) -> None:

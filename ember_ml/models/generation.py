@@ -185,18 +185,10 @@ def _computing(model: Decoder) -> Iterator[None]:
                 module.__dict__["training"] = True
 
 
-def _tokens(
-    model: Decoder,
-    prompts: list[list[int]],
-    max_tokens: int,
-    sampler: Sampler,
-    inputs: SamplerInputs,
-    is_compiled: bool,
-) -> Generator[list[int]]:
-    """Tokens that follow the prompts, a list of one for each prompt at a time."""
-    arguments = model, prompts, max_tokens, sampler, inputs
-    is_fixed = is_compiled or model.backend in _COMPILED_ENGINES
-    with closing(_fixed_steps(*arguments, is_compiled) if is_fixed else _growing_steps(*arguments)) as tensors:
+def _tokens(model: Decoder, request: _Request, count: int) -> Generator[list[int]]:
+    """So many tokens that follow the prompts, a list of one for each prompt at a time."""
+    is_fixed = request.is_compiled or model.backend in _COMPILED_ENGINES
+    with closing((_fixed_steps if is_fixed else _growing_steps)(model, request, count)) as tensors:
         waiting: Any = None
         engine = load_backend(model.backend)
         # The next step is on its way while the tokens of the last are read, where the engine is asynchronous.
@@ -213,19 +205,18 @@ def _read(tensor: Any) -> list[int]:
     return [row[0] for row in tensor.tolist()]
 
 
-def _growing_steps(
-    model: Decoder, prompts: list[list[int]], max_tokens: int, sampler: Sampler, inputs: SamplerInputs
-) -> Generator[Any]:
+def _growing_steps(model: Decoder, request: _Request, count: int) -> Generator[Any]:
     """Tokens with a cache of which only the part in use is computed with."""
+    prompts, sampler, inputs = request.prompts, request.sampler, request.inputs
     length = max(map(len, prompts))
     with _computing(model):
         tokens, pads = _inputs(model, prompts, length)
         if all(len(prompt) == length for prompt in prompts):
             pads = None
-        size = length + min(_CACHE_GROWTH, max_tokens)
+        size = length + min(_CACHE_GROWTH, count)
         token, caches = _prefill(model, sampler, size, tokens, pads, inputs)
     yield token
-    for number in range(1, max_tokens):
+    for number in range(1, count):
         at = length + number - 1
         with _computing(model):
             if at == size:
@@ -236,17 +227,11 @@ def _growing_steps(
         yield token
 
 
-def _fixed_steps(
-    model: Decoder,
-    prompts: list[list[int]],
-    max_tokens: int,
-    sampler: Sampler,
-    inputs: SamplerInputs,
-    is_compiled: bool,
-) -> Generator[Any]:
+def _fixed_steps(model: Decoder, request: _Request, count: int) -> Generator[Any]:
     """Tokens with a cache of one size, so that one program computes all of them."""
+    prompts, sampler, inputs, is_compiled = request.prompts, request.sampler, request.inputs, request.is_compiled
     length = min(_bucket(max(map(len, prompts))), model.max_positions)
-    size = _bucket(length + max_tokens)
+    size = _bucket(length + count)
     prefill = model.programs.prefill(sampler, size) if is_compiled else _prefill_program(sampler, size)
     with _computing(model):
         tokens, pads = _inputs(model, prompts, length)
@@ -256,13 +241,13 @@ def _fixed_steps(
         token, caches = prefill(model, tokens, pads, inputs)
         at, number = (ops.asarray(n, dtype="int64", device=on) for n in (length, 1))
     yield token
-    if max_tokens == 1:
+    if count == 1:
         return
     state = token, caches, at, pads, inputs, number
     with ExitStack() as stack:
         with _computing(model):
             steps = stack.enter_context(model.programs.recording(model, sampler, state, is_compiled)).states(state)
-        for _ in range(1, max_tokens):
+        for _ in range(1, count):
             with _computing(model):
                 # The next state may be written to the same memory.
                 token = ops.copy(next(steps)[0])
@@ -469,9 +454,7 @@ def _extend(model: Decoder, request: _Request, texts: list[_Text]) -> Iterator[N
     if all(text.is_done for text in texts):
         _warn_if_cut(texts)
         return
-    steps = max(text.left for text in texts)
-    arguments = request.prompts, steps, request.sampler, request.inputs, request.is_compiled
-    with closing(_tokens(model, *arguments)) as rows:
+    with closing(_tokens(model, request, max(text.left for text in texts))) as rows:
         for row in rows:
             for text, token in zip(texts, row, strict=True):
                 text.add(token)

@@ -326,6 +326,7 @@ class Trainer:
             return self._evaluate(as_data(x, y, batch_size, self._device, sample_weight, self._needs_target))
 
     def _evaluate(self, data: Arrays | Batches) -> dict[str, float]:
+        """Loss and metrics on data that are split into batches, by name."""
         metrics = [_reset_copy(metric) for metric in self.metrics]
         losses: list[Any] = []
         sizes: list[Any] = []

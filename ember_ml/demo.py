@@ -168,13 +168,13 @@ def plot(runs: Sequence[Run], title: str, path: str) -> Any:
         steps = range(1, len(one.updates) + 1)
         width = widths[min(place, len(widths) - 1)]
         upper.plot(steps, one.updates, linewidth=width, alpha=0.75, label=f"{one.backend}  ({one.accuracy:.1%} right)")
-    upper.set(yscale="log", ylabel="loss of an update", title=title)
+    upper.set(yscale="log", ylabel="loss of a step", title=title)
     upper.legend(frameon=False)
     for lower in others:
         apart = [max(losses) - min(losses) for losses in zip(*(one.updates for one in runs), strict=True)]
         lower.plot(range(1, len(apart) + 1), [max(value, 1e-9) for value in apart], color="black", linewidth=0.8)
         lower.set(yscale="log", ylabel="largest difference")
-    panels[-1].set(xlabel="update")
+    panels[-1].set(xlabel="step")
     for axes in panels:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.2)

@@ -67,7 +67,7 @@ def test_the_picture_is_drawn(tmp_path: Path) -> None:
     runs = [_run("a", [3.0, 2.0]), _run("b", [3.5, 2.0])]
     both = demo.plot(runs, "two runs", str(tmp_path / "curves.png"))
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-    assert [axes.get_ylabel() for axes in both.axes] == ["loss of an update", "largest difference"]
+    assert [axes.get_ylabel() for axes in both.axes] == ["loss of a step", "largest difference"]
     alone = demo.plot(runs[:1], "one run", str(tmp_path / "one.png"))
     (panel,) = alone.axes
-    assert (panel.get_ylabel(), panel.get_xlabel()) == ("loss of an update", "update")
+    assert (panel.get_ylabel(), panel.get_xlabel()) == ("loss of a step", "step")

@@ -449,8 +449,8 @@ def test_what_the_hints_name_is_there() -> None:
         if found is None:
             assert not hint.startswith("did you mean")
             continue
-        path = found[1].removeprefix("ember_ml.")
-        assert callable(attrgetter(path)(ember_ml if "." in found[1] else model))
+        owner, _, path = found[1].partition(".")
+        assert callable(attrgetter(path)({"model": model, "ember_ml": ember_ml, "training": training}[owner]))
 
 
 def test_modules_and_optimizers_of_torch_given_to_a_trainer() -> None:
